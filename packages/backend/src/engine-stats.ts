@@ -5,7 +5,7 @@ export interface EngineStats {
   numUnprepared: number;
   /** Choices that hold cells. */
   numRunning: number;
-  /** Choices queued, preempted ones included. */
+  /** Includes preempted choices. */
   numWaiting: number;
   /** Total requests examined for admission. */
   numLooks: number;

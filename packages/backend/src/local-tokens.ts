@@ -21,11 +21,8 @@ export interface TokenSubmission {
   readonly emit: (event: SampleEvent) => void;
 }
 
-/** Limits of requests. */
 export interface SampleLimits {
-  /** Maximum requests in flight. */
   readonly maxRequests: number;
-  /** Maximum choices of one request. */
   readonly maxChoices: number;
   /** Maximum length of prompt and reply together. */
   readonly maxContextTokens: number;
@@ -38,7 +35,6 @@ export interface SampleLimits {
 export interface LocalTokens {
   readonly limits: SampleLimits;
   readonly vocabSize: number;
-  /** Number of requests in flight. */
   readonly size: number;
   /** False if a step would do nothing. */
   readonly hasWork: boolean;
@@ -65,6 +61,5 @@ export interface LocalTokens {
   stats(): EngineStats;
   /** @throws AssertionError if the accounts disagree. Call between steps. */
   checkIntegrity(): void;
-  /** Aborts requests in flight. */
   close(): void;
 }

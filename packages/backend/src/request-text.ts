@@ -64,7 +64,6 @@ export interface ChoiceConstraint {
   accept(token: number): void;
 }
 
-/** End of a choice. */
 export interface Finish {
   reason: FinishReason;
   stopReason: string | number | null;

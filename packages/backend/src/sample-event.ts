@@ -44,7 +44,6 @@ export interface SampleUsage {
  */
 export type PromptLogprobs = (PromptLogprob[] | null)[];
 
-/** Output of one step for one choice. */
 export interface SampledOutput {
   index: number;
   /** Text of the tokens, from `RequestText`; '' without it. */

@@ -1,4 +1,3 @@
-/** Result of one step. */
 export interface StepReport {
   /** Computed tokens; 0 if nothing could run. */
   numTokens: number;

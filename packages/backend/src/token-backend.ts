@@ -13,7 +13,6 @@ import type { AdapterVersion, SampleRequest } from './sample-request.ts';
  * `@trainyard/backend/testing`.
  */
 export interface TokenBackend {
-  /** Version of this interface. */
   readonly specVersion: 1;
   readonly capabilities: TokenBackendCapabilities;
   /** Models that it serves; known after `start` resolves. */
@@ -98,9 +97,7 @@ export interface TokenBackendCapabilities {
   readonly reasons?: Readonly<Partial<Record<SampleFeature, string>>>;
   /** Kinds of constraints that it enforces from their specs, such as `json_schema`. */
   readonly constraints: ReadonlySet<string>;
-  /** Maximum requests in flight. */
   readonly maxRequests: number;
-  /** Maximum choices of one request. */
   readonly maxChoices: number;
 }
 
@@ -201,7 +198,6 @@ export interface LoadedVersion {
   readonly since: number;
 }
 
-/** An adapter version that a server refused to load. */
 export interface RefusedVersion {
   readonly digest: string;
   /** Reason for clients, without file names. */
@@ -240,7 +236,6 @@ export interface BackendMember {
   readonly numRequests: number;
   /** Requests that failed there by its fault. */
   readonly numFailures: number;
-  /** Number of times it was lost. */
   readonly numLosses: number;
   readonly numTokens: number;
 }

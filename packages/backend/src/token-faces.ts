@@ -1,12 +1,10 @@
 import type { TokenDescription } from './sample-event.ts';
 
-/** Text and bytes of tokens. */
 export interface TokenTexts {
   tokenBytes(id: number): Iterable<number>;
   tokenText(id: number): string;
 }
 
-/** Cache of each token's bytes and text. */
 export class TokenFaces {
   readonly #texts: TokenTexts | null;
   readonly #descriptions = new Map<number, TokenDescription>();

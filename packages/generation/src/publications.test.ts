@@ -6,7 +6,7 @@ import { Publications } from './publications.ts';
 const A = { digest: 'a', path: '/adapters/a/adapter.gguf' };
 const B = { digest: 'b', path: '/adapters/b/adapter.gguf' };
 
-/** A back end that records its calls and completes each on command. */
+/** Records its calls and completes each on command. */
 function slowBackend() {
   const told: string[] = [];
   const waiting: PromiseWithResolvers<void>[] = [];

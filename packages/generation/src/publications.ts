@@ -1,7 +1,6 @@
 import { type AdapterRef, EngineError, type TokenBackend } from '@trainyard/backend';
 import { dirname } from 'node:path';
 
-/** One request's hold on an adapter version. */
 export interface HeldAdapter {
   /**
    * Resolves when the back end has it, like {@link TokenBackend.publish}. @throws {EngineError}

@@ -6,7 +6,6 @@ import { Trainyard } from './client.ts';
 const body = { model: 'm', messages: [] };
 const artifact = { entity: 'e', project: 'p', name: 'n' };
 
-/** Calls of each operation. */
 const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   createChatCompletion: (client) => client.chat.completions.create(body),
   createCompletion: (client) => client.completions.create({ model: 'm', prompt: 'x' }),

@@ -6,7 +6,6 @@ import { DAMAGE_REMEDIES } from './drivers/damage-remedies.ts';
 import { NEWEST_VERSION } from './migrations/index.ts';
 import type { StoreLocation } from './contract/store-location.ts';
 
-/** Result of examining a database. */
 export interface DatabaseReport {
   /** Name for messages, without a password. */
   readonly name: string;

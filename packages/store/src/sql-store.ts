@@ -178,11 +178,8 @@ export interface SqlStoreOptions {
   onCall?: (call: DatabaseCall) => void;
   /** Time for which keys are used as last read while the database is away, ms. Default 0. */
   outageMs?: number;
-  /** Lifetime and total bytes of records of sampled choices. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
-  /** Lifetime and total bytes of answers kept for clients. */
   keptAnswers?: Partial<KeptAnswerLimits>;
-  /** Lifetime, total bytes and maximum length of conversations. */
   conversations?: Partial<ConversationLimits>;
 }
 

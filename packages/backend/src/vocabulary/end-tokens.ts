@@ -1,4 +1,3 @@
-/** Tokens that end a reply. */
 export interface EndTokens {
   /** The vocabulary's own. */
   readonly eosTokenId: number;

@@ -5,7 +5,6 @@ interface Turn {
   readonly content: string;
 }
 
-/** A conversation with a model, and the fields of its requests. */
 export class Conversation {
   model: string;
   #system: string | null = null;
@@ -66,7 +65,6 @@ export class Conversation {
   }
 }
 
-/** Fields set by the conversation itself. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
   model: 'pass the model as an argument, or use /model',
   messages: 'the messages are the conversation itself',

@@ -9,7 +9,6 @@ export function defaultModelPath({ dataDirectory }: Pick<ServiceConfig, 'dataDir
   return join(dataPaths(dataDirectory).models, DEFAULT_MODEL.fileName);
 }
 
-/** Size of the download. */
 export const DEFAULT_MODEL_BYTES = DEFAULT_MODEL.sizeBytes;
 
 /** Fetches the default model into the data folder, if it is missing or damaged. @throws {ModelSourceError} */

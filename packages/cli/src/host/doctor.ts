@@ -32,7 +32,6 @@ import { unknownVariables } from './unknown-variables.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
 const LOW_DISK_BYTES = 1e9;
-/** Time limit of one response of the service. */
 const ANSWER_TIMEOUT_MS = 3_000;
 
 interface DoctorOptions extends SettingOptions {

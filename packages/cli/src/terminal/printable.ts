@@ -30,7 +30,6 @@ export function replyFor(stream: object, piece: string): string {
 
 const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** Terminal columns of a line. */
 export function columnsOf(text: string): number {
   return charactersOf(text).reduce((sum, character) => sum + columnsOfCharacter(character), 0);
 }

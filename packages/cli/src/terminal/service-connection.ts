@@ -12,7 +12,6 @@ export interface ServiceOptions {
   readonly dataDir?: string;
 }
 
-/** Value of the option `--json`. */
 export interface JsonOption {
   readonly json?: true;
 }

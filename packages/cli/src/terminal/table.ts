@@ -1,8 +1,6 @@
 import { columnsOf, cutTo, oneLine } from './printable.ts';
 
-/** Gap between two columns. */
 const GAP = '  ';
-/** Minimum width of a column. */
 const LEAST_WIDTH = 6;
 
 export interface Column {

@@ -130,7 +130,6 @@ export type EngineEvent =
   | ({
       kind: 'finished';
       reply?: ReplyDelta;
-      /** The whole reply in its parts. */
       parsed?: ParsedReply;
     } & SampledEnd)
   | (Omit<Extract<SampleEvent, { kind: 'completed' }>, 'usage'> & { usage: Usage });

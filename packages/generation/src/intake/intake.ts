@@ -42,7 +42,6 @@ export interface IntakeParts {
   prompt: PromptParts;
   constraints: ConstraintCompiler | null;
   policy: SchedulingPolicy;
-  /** Receives requests that are ready to run. */
   tokens: LocalTokens;
 }
 
@@ -305,7 +304,6 @@ function thinkingLimit(
   return { maxTokens, startsInside: reasoning.startsInside, endIds };
 }
 
-/** Reports errors of a task to its request. */
 function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
   try {
     task();

@@ -1,7 +1,6 @@
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import type { EncodedPrompt } from '../prompt/prompt.ts';
 
-/** A submitted request. */
 export interface Submission {
   readonly request: GenerateRequest;
   readonly arrival: number;

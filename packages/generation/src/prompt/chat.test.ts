@@ -31,7 +31,6 @@ function submit(options: RequestOptions, harnessOptions: ConstructorParameters<t
   return reply;
 }
 
-/** Prompt as text. */
 const promptText = (options: RequestOptions, source = CHATML): string => {
   const reply = submit(options, { template: new ChatTemplate(byteTokenizer, source) });
   if (reply.failed) throw new Error(`${reply.failed.code} ${reply.failed.param}: ${reply.failed.message}`);

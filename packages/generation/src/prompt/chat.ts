@@ -6,11 +6,9 @@ import type { ChatPrompt, Prompt } from '../contract/generate-request.ts';
 
 export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolFormat'>;
 
-/** A conversation as a prompt. */
 export interface RenderedChat {
   readonly tokenIds: ArrayLike<number>;
   readonly text: string;
-  /** Jinja source of its template. */
   readonly source: string;
   /** Format of tool calls in replies; null = unknown. */
   readonly toolFormat: ToolFormat | null;
@@ -23,7 +21,6 @@ export interface TemplateSandbox {
   close(): void;
 }
 
-/** Input of a chat template. */
 export interface ChatInput {
   readonly messages: readonly TemplateMessage[];
   readonly options: RenderOptions;

@@ -12,9 +12,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Tenant of a long text, and its signal. */
 export interface LongTextUse {
-  /** Name of the tenant; tenants take turns. */
+  /** Tenants take turns. */
   readonly tenant: string;
   readonly signal: AbortSignal;
 }
@@ -29,7 +28,6 @@ export class LongTexts {
   #worker: Worker | null = null;
   /** Waiting texts by tenant, in order of turns; none is empty. */
   readonly #waiting = new Map<string, Waiting[]>();
-  /** Text in progress. */
   #current: Waiting | null = null;
 
   constructor(threadData: LongTextThreadData) {
@@ -57,7 +55,6 @@ export class LongTexts {
     return answer.rendered;
   }
 
-  /** Fails all waiting texts. */
   close(): void {
     void this.#worker?.terminate();
     this.#fail(new Error('the tokenizer was closed'));

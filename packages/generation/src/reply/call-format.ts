@@ -1,7 +1,6 @@
 import { keysOf } from '@trainyard/protocol/json';
 import { argumentsSchema, type ToolDescription, type ToolFormat, withReferences } from '@trainyard/tokenizer';
 
-/** A format of a structural tag. */
 type Format = Readonly<Record<string, unknown>>;
 
 export interface CallFormatOptions {

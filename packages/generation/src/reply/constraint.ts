@@ -29,7 +29,6 @@ export interface ConstraintCompiler {
   ): unknown;
 }
 
-/** Start of the constraint within a reply. */
 export type ConstraintStart =
   | { kind: 'at_once' }
   /** After the first occurrence of this text. */

@@ -8,9 +8,7 @@ import type { GenerateRequest } from '../contract/generate-request.ts';
 import { forcedCallSchema, toolsInOrder } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 
-/** Constraint on the replies of a request. */
 export interface RequestConstraint {
-  /** Source of the matcher. */
   readonly spec: unknown;
   /** Closed with the request; choices use clones. */
   readonly matcher: TokenMatcher;

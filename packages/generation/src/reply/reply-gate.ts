@@ -11,7 +11,6 @@ export interface GatedText {
 /** Separates the text of one choice into its answer and the rest, as it arrives. */
 export interface ReplyGate {
   push(text: string): GatedText[];
-  /** Returns the rest of the text. */
   end(): string;
 }
 

@@ -25,7 +25,6 @@ export class ReplyReader {
   readonly #traits: ReplyTraits;
   readonly #toolFormat: ToolFormat | null;
   readonly #isConstrained: boolean;
-  /** Parsers by choice. */
   readonly #parsers = new Map<number, ReplyParser>();
 
   /** @param isConstrained forced calls are constrained to their schema */
@@ -41,7 +40,6 @@ export class ReplyReader {
     return keepsSpecialTokens(this.#toolFormat) || this.#traits.isThinkHidden;
   }
 
-  /** Adds the parts of the reply to an event. */
   read(event: EngineEvent): EngineEvent {
     if (event.kind === 'delta' || event.kind === 'finished') return this.#readOutput(event);
     if (event.kind !== 'completed' || this.#traits.reasoning === null) return event;
@@ -136,7 +134,6 @@ function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFo
   return toolChoice === 'required' ? 'json_array' : 'named';
 }
 
-/** Joins two consecutive deltas. */
 function joined(first: ReplyDelta, second: ReplyDelta): ReplyDelta {
   const toolCalls = first.toolCalls.map((call) => ({ ...call }));
   for (const call of second.toolCalls) {

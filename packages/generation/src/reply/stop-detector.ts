@@ -27,7 +27,6 @@ export class StopDetector {
   #numTokens = 0;
   /** Decoded text not sent yet. */
   #held = '';
-  /** State of the stop-string automaton after all text so far. */
   #state = 0;
 
   constructor(conditions: StopConditions, decoder: StreamDecoder) {

@@ -9,7 +9,6 @@ export interface ThinkingLimit {
   readonly maxTokens: number;
   /** The prompt has opened the think block; otherwise the reply may. */
   readonly startsInside: boolean;
-  /** Tokens of the end marker. */
   readonly endIds: readonly number[];
 }
 
@@ -44,7 +43,6 @@ export class ThinkingBudget {
     return endIds[numWritten]!;
   }
 
-  /** Advances by one sampled token. */
   push(token: number): void {
     if (this.#opening !== null) this.#open(this.#opening, token);
     else if (this.#isThinking) this.#think(token);

@@ -16,7 +16,6 @@ export const TURNS = `{%- for message in messages -%}{{ '<|im_start|>' + message
 /** Supports tools and think blocks; `enable_thinking` false closes the block in the prompt. */
 export const THINKER = `${TURNS}{%- if tools -%}<tools>{{ tools | tojson }}</tools>{{ '<tool_call>' }}{%- endif -%}
 {%- if enable_thinking is defined and enable_thinking is false -%}{{ '<think></think>' }}{%- endif -%}`;
-/** Opens the think block in the prompt. */
 export const OPENED = `${TURNS}{{ '<think>' }}`;
 
 export type ReplyOptions = RequestOptions & { prompt?: ChatPrompt };

@@ -19,7 +19,6 @@ export type ScriptedModel = (context: ScriptedContext, row: Float32Array) => voi
 
 export interface ScriptedContext {
   readonly promptIds: readonly number[];
-  /** Reply so far. */
   readonly replyIds: readonly number[];
   readonly adapterPath: string | null;
 }
@@ -50,7 +49,6 @@ export interface ScriptedEngine {
   readonly runner: ScriptedRunner;
 }
 
-/** Opens an engine over {@link openScriptedText}. */
 export async function openScriptedEngine(options: ScriptedEngineOptions = {}): Promise<ScriptedEngine> {
   const { contextLength = 4096, policy = 'priority', limits = {}, guest = null } = options;
   const text = await openScriptedText(options);

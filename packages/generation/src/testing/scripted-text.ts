@@ -17,7 +17,6 @@ const TOOLS = `{%- if tools -%}{{ '<|im_start|>system\\n<tools>' + (tools | tojs
 const DOCUMENTS = `{%- for document in documents or [] -%}{{ '<document>' + (document | tojson) + '</document>\\n' }}{%- endfor -%}`;
 const OPENING = `{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
 
-/** Chat templates in ChatML. */
 export const SCRIPTED_TEMPLATES = {
   /** Supports messages and documents. */
   plain: `${DOCUMENTS}${TURNS}${OPENING}`,

@@ -20,7 +20,6 @@ const OWN =
 
 const shared = { scope: 'inference', tag: 'Inference' } as const;
 
-/** Operations on conversations and their items. */
 export const CONVERSATION_OPERATIONS: readonly Operation[] = [
   {
     ...shared,

@@ -13,7 +13,6 @@ export const KEPT_TURN = ['previous_response_not_found', 'request.not_found', 'r
 const UNKNOWN = ['previous_response_not_found'];
 const OWN = 'Answers of other keys count as unknown, unless the keys have one owner and the requests name one project.';
 
-/** Operations on kept answers. */
 export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
   {
     id: 'getResponse',

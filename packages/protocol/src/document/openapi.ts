@@ -6,7 +6,6 @@ import { refusesOtherQueries } from './operation-parts.ts';
 import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 
-/** A JSON schema in the document. */
 export type JsonSchema = Record<string, unknown>;
 
 export interface OpenApiParameter {

@@ -1,6 +1,5 @@
 /** Example call of an operation. A test checks each against the schemas and sends it to the routes. */
 export interface OperationExample {
-  /** Values of the path's parameters. */
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number>>;
   /** JSON body, or the text of an upload. */

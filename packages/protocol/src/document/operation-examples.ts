@@ -229,7 +229,6 @@ const modelCard = {
   permission: [],
 };
 
-/** A page with one item. */
 const page = <Item extends { id: string }>(item: Item) => ({
   object: 'list',
   data: [item],

@@ -14,7 +14,6 @@ export interface Operation {
   readonly tag: 'Inference' | 'Training' | 'Service';
   readonly summary: string;
   readonly description: string;
-  /** Descriptions of the path's parameters. */
   readonly pathParameters?: Readonly<Record<string, string>>;
   readonly query?: TObject;
   /** True if `Idempotency-Key` makes a repeat harmless. */

@@ -44,7 +44,6 @@ export function sayFields(text: FieldText, nameOf: FieldNames = (field) => field
   return text.map((part) => (typeof part === 'string' ? part : nameOf(part.field))).join('');
 }
 
-/** The same text with renamed fields. */
 export function renameFields(text: FieldText, nameOf: FieldNames): FieldText {
   return text.map((part) => (typeof part === 'string' ? part : { field: nameOf(part.field) }));
 }

@@ -48,7 +48,6 @@ export const single = (limits: NumberLimits = {}): Form<number> => ({
 
 export const integer = (limits: NumberLimits = {}): Form<number> => ({ type: 'integer', ...limits });
 
-/** Exactly one number. */
 export const exactly = (value: number): Form<number> => ({ type: 'number', const: value });
 
 export const boolean = (): Form<boolean> => ({ type: 'boolean' });
@@ -60,7 +59,6 @@ export const text = (limits: { minLength?: number; maxLength?: number; pattern?:
 
 export const oneOf = <const Choice extends string>(...choices: readonly Choice[]): Form<Choice> => ({ enum: choices });
 
-/** Exactly one text. */
 export const literal = <const Text extends string>(value: Text): Form<Text> => ({ const: value, type: 'string' });
 
 export const listOf = <Item>(items: Form<Item>, limits: ListLimits = {}): Form<Item[]> => ({
@@ -73,7 +71,6 @@ export const anyOf = <const Forms extends readonly Form<unknown>[]>(
   ...forms: Forms
 ): Form<ValueOf<Forms[number]>> & { readonly anyOf: Forms } => ({ anyOf: forms });
 
-/** Object with optional members. */
 export const optionalMembers = <const Members extends Readonly<Record<string, Form<unknown>>>>(
   properties: Members,
 ): Form<{ -readonly [Name in keyof Members]?: ValueOf<Members[Name]> }> => ({ type: 'object', properties });

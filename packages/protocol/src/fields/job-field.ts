@@ -61,7 +61,6 @@ export type NamesOfPart<Table extends JobFieldTable, Part extends NonNullable<Jo
     : never;
 }[keyof Table];
 
-/** Fields without effect. */
 export type InertField<Table extends JobFieldTable> = {
   [Field in keyof Table]: Table[Field] extends { readonly inert: unknown } ? Field : never;
 }[keyof Table];

@@ -110,7 +110,6 @@ export const NO_TRUNCATION: Truncation = Object.freeze(
   ) as unknown as Truncation,
 );
 
-/** A parameter outside its limits. */
 export interface UnfitParam {
   readonly name: string;
   /** Broken rule, in words. */

@@ -54,7 +54,6 @@ const StructuredOutputsSchema = Type.Object({
   whitespace_pattern: optionalNullable(Type.String()),
 });
 
-/** Arguments of custom samplers. */
 const ExtraArgumentsSchema = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   additionalProperties: {

@@ -21,7 +21,6 @@ import { samplingProperties } from './sampling-properties.ts';
  * meaning.
  */
 
-/** Maximum prompts of one request. */
 export const MAX_PROMPTS = 1024;
 
 const chat = ChatCompletionRequestSchema.properties;

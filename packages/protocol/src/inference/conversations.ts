@@ -6,7 +6,6 @@ import { ResponseInputItemSchema } from './responses.ts';
 
 /** /v1/conversations: items that answers continue and add to, in the form of OpenAI's API. */
 
-/** Maximum items of one request. */
 const MAX_NEW_ITEMS = 20;
 
 const MetadataSchema = Type.Unsafe<Record<string, string>>({

@@ -4,7 +4,6 @@ import { nullable } from '../shape/schema.ts';
 
 /** Kept answers of /v1/responses: reading and deletion, and the items of their prompts. */
 
-/** A listed item. */
 export const ListedItemSchema = Type.Unsafe<Record<string, unknown> & { id: string }>({
   type: 'object',
   properties: { id: { type: 'string' }, type: { type: 'string' } },

@@ -2,8 +2,6 @@ import Type, { type Static } from 'typebox';
 
 import { nullable } from '../shape/schema.ts';
 
-/** Log-probabilities in the answers to chats. */
-
 const LogprobSchema = Type.Number({ description: 'Natural logarithm; −∞ is sent as −9999.' });
 
 const TopLogprobSchema = Type.Object(

@@ -30,7 +30,6 @@ const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
   routed_experts_prompt_start: { reason: 'no routing of experts is returned' },
 };
 
-/** Fields refused only in text completions. */
 const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
   thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
 };

@@ -68,7 +68,6 @@ export interface ListPage<Item extends { id: string }> {
   has_more: boolean;
 }
 
-/** Schema of `ListPage<Item>`. */
 export function listPageSchema(title: string, item: TObject) {
   return Type.Object(
     {

@@ -30,7 +30,6 @@ export const DeleteArtifactResponseSchema = Type.Object(
 );
 export type DeleteArtifactResponse = Static<typeof DeleteArtifactResponseSchema>;
 
-/** Query of an upload. */
 export const UploadArtifactQuerySchema = Type.Object({
   file_name: Type.Optional(
     Type.String({

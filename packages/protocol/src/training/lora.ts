@@ -24,7 +24,6 @@ export const LoraRequestSchema = Type.Object(
 );
 export type LoraRequest = Static<typeof LoraRequestSchema>;
 
-/** Complete settings of a model's adapter. */
 export const LoraObjectSchema = Type.Object(
   {
     rank: Type.Integer(),

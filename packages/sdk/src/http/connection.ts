@@ -22,7 +22,6 @@ export interface TrainyardOptions {
   readonly timeoutMs?: number | undefined;
   /** maximum repeats of a repeatable request; default 2 */
   readonly maxRetries?: number | undefined;
-  /** sent with every request */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** cookies in a browser; default: the browser's own, `same-origin` */
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
@@ -48,7 +47,6 @@ export interface RequestOptions extends CallOptions {
   /** Default: `always` for GET, else `keyed`. */
   readonly repeat?: Repeat;
   readonly query?: object;
-  /** Value sent as JSON. */
   readonly body?: object;
   /** Body sent unchanged. */
   readonly upload?: { readonly content: string | Uint8Array<ArrayBuffer> | Blob; readonly mediaType: string };

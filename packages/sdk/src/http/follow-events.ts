@@ -21,7 +21,6 @@ export interface Feed<Event extends { id: string }> {
   /** path of the route, with its parameters */
   readonly path: string;
   readonly query: object;
-  /** maximum events per page */
   readonly pageSize: number;
   /** true to follow from now on, which needs pages in descending order; false to start at the first event */
   readonly beginsNow: boolean;
@@ -94,7 +93,6 @@ export async function* followEvents<Event extends { id: string }>(
   }
 }
 
-/** Position in a feed. */
 interface Place {
   after: string | null;
   /** True once the service has reported the end. */

@@ -33,7 +33,6 @@ export class OutageClock {
     this.#options = options;
   }
 
-  /** Records a response of the service. */
   end(): void {
     this.#startedAt = null;
   }

@@ -21,7 +21,6 @@ export type ChatBody = Omit<ChatCompletionRequest, 'model' | 'messages' | 'tools
   readonly tools?: readonly object[] | null;
 };
 
-/** Conversations. */
 export class ChatCompletions {
   readonly #connection: Connection;
 

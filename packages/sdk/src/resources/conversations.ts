@@ -30,7 +30,6 @@ export class Conversations {
     return await this.#connection.json('GET', path`/v1/conversations/${id}`, options);
   }
 
-  /** Replaces the metadata. */
   async update(id: string, body: UpdateConversationRequest, options: CallOptions = {}): Promise<ConversationObject> {
     return await this.#connection.json('POST', path`/v1/conversations/${id}`, { ...options, body, repeat: 'always' });
   }
@@ -41,7 +40,6 @@ export class Conversations {
   }
 }
 
-/** Items of conversations. */
 class ConversationItems {
   readonly #connection: Connection;
 
@@ -66,7 +64,6 @@ class ConversationItems {
     return await this.#connection.json('GET', path`/v1/conversations/${id}/items/${itemId}`, options);
   }
 
-  /** @returns the conversation */
   async delete(id: string, itemId: string, options: CallOptions = {}): Promise<ConversationObject> {
     const place = path`/v1/conversations/${id}/items/${itemId}`;
     return await this.#connection.json('DELETE', place, { ...options, repeat: 'refused' });

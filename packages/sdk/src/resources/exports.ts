@@ -7,7 +7,6 @@ import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
 
-/** Poll interval of a waiting client. */
 const POLL_INTERVAL_MS = 500;
 
 /** Checkpoints of models as files in public formats. */

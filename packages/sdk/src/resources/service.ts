@@ -17,7 +17,6 @@ import { followEvents, type WatchOptions } from '../http/follow-events.ts';
 import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 
-/** Maximum events per page. */
 const EVENT_PAGE = 1000;
 
 /** State and identity of the service. */

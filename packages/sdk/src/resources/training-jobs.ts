@@ -17,7 +17,6 @@ import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
 
-/** Maximum events per page. */
 const EVENT_PAGE = 100;
 
 export type TrainingJobBody = Omit<CreateTrainingJobRequest, 'trajectory_groups'> & {

@@ -79,7 +79,6 @@ function printWarning({ code, message, suggestion }: JobWarning): void {
 export interface Evaluation {
   /** Mean over all trajectories. */
   readonly reward: number;
-  /** Evaluated step. */
   readonly step: number;
   readonly groups: readonly WireTrajectoryGroup[];
 }

@@ -25,7 +25,6 @@ export async function syncPath(path: string): Promise<void> {
   await handle.sync();
 }
 
-/** Runs fsync on everything below `directory`, then on itself. */
 export async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

@@ -36,7 +36,6 @@ export interface Orphan extends BlobItem {
   readonly since: number;
 }
 
-/** Blobs by their relation to the database. */
 export interface BlobCensus {
   readonly numBlobs: number;
   /** Blobs that a row names, or is about to. */

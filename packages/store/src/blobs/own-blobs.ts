@@ -47,7 +47,6 @@ interface Marks {
   /** Claim of this database; null if it has none. */
   readonly id: string | null;
   readonly isMarked: boolean;
-  /** Marks of other databases. */
   readonly others: readonly string[];
 }
 

@@ -33,7 +33,6 @@ export class StagingArea {
     this.path = join(root, name);
   }
 
-  /** Returns an unused path in this area. */
   freshPath(): string {
     return join(this.path, randomUUID());
   }

@@ -34,7 +34,6 @@ const UNPACKED_AT_ONCE = 256;
 /** Minimum time between two writes of a use, as a share of the lifetime. */
 const SHARE_OF_USE = 0.1;
 
-/** A turn with compressed texts. */
 export interface PackedTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly PackedItem[];

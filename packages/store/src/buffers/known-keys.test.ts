@@ -8,7 +8,6 @@ import { KnownKeys } from './known-keys.ts';
 const CALLER = { keyId: 'k', entityId: 'e', entity: 'acme', scopes: ['inference' as const], limits: null };
 const FOUND: FoundKey = { caller: CALLER, expiresAt: null };
 
-/** Rows of the database by digest, and the number of reads. */
 const rows = new Map<string, FoundKey>();
 let numLooks = 0;
 let version: number | null = 1;

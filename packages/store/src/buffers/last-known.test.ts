@@ -63,7 +63,6 @@ test('a read that is late is waited for while the database answers, and reads of
   await new Promise((resume) => setTimeout(resume, 100));
   expect(isOver).toBe(false);
   expect(await known.read('another', async () => null)).toEqual({ value: null, isRemembered: false });
-  // The key was revoked.
   slow.resolve(null);
   expect(await reading).toEqual({ value: null, isRemembered: false });
 });

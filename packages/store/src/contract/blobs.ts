@@ -25,7 +25,6 @@ export interface DirectoryFile {
   readonly sizeBytes: number;
 }
 
-/** New text of a file that lists the files of a directory. */
 export interface FileList {
   readonly path: string;
   readonly text: string;
@@ -37,7 +36,6 @@ export interface BlobItem {
   readonly key: string;
 }
 
-/** An item in the bin. */
 export interface BinnedItem extends BlobItem {
   /** Time of the move, milliseconds since the epoch, as passed to `discard`. */
   readonly binnedAt: number;
@@ -101,7 +99,6 @@ export interface Blobs {
    * @throws {StoreError} `store.blob_exists` if the key is taken: directories are never replaced
    */
   commitDirectory(staged: string, key: string): Promise<void>;
-  /** Removes a staged directory. */
   discardDirectory(staged: string): Promise<void>;
   /**
    * Local path of a committed directory, or null. Valid until `removeDirectory`, for a bucket for an hour.

@@ -29,7 +29,6 @@ export interface CheckpointState {
   readonly removedAt: number | null;
 }
 
-/** Checkpoints that the policy has not removed. */
 export function liveCheckpoints(states: readonly CheckpointState[]): CheckpointState[] {
   return states.filter(({ removedAt }) => removedAt === null);
 }
@@ -53,7 +52,6 @@ export interface MarkedCheckpoints {
   readonly notFoundSteps: number[];
 }
 
-/** Totals over the live checkpoints of all models. */
 export interface CheckpointTotals {
   readonly numCheckpoints: number;
   readonly numMarked: number;

@@ -45,7 +45,6 @@ export const DEFAULT_CHOICE_RECORD_LIMITS: ChoiceRecordLimits = {
   maxBytes: 256_000_000,
 };
 
-/** Id that finds a choice. */
 export function choiceRecordId({ answerId, choiceIndex }: Pick<NewChoiceRecord, 'answerId' | 'choiceIndex'>): string {
   return `${answerId}-${choiceIndex}`;
 }

@@ -24,7 +24,6 @@ export interface NewConversation extends ConversationKey {
   readonly items: readonly ConversationItem[];
 }
 
-/** Items that one answer adds to a conversation. */
 export interface ConversationTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly ConversationItem[];
@@ -37,7 +36,6 @@ export interface ConversationTurn {
 export type AddResult = 'added' | 'unknown' | 'taken' | 'full';
 
 export interface ConversationPageQuery {
-  /** Id of the last item seen. */
   readonly after?: string | undefined;
   readonly limit: number;
   /** True for oldest first, false for newest first. */
@@ -80,7 +78,6 @@ export interface Conversations {
   create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>>;
   find(key: ConversationKey): Promise<Conversation | null>;
   setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null>;
-  /** Removes a conversation with its items. */
   delete(key: ConversationKey): Promise<boolean>;
   add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult>;
   /**

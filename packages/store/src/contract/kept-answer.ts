@@ -12,7 +12,6 @@ export interface AnswerKey extends KeptScope {
   readonly id: string;
 }
 
-/** Current state of an answer. */
 export interface AnswerState<Status extends KeptAnswerStatus = KeptAnswerStatus> {
   readonly status: Status;
   /** JSON of the answer, as clients read it. */
@@ -51,7 +50,6 @@ export interface WholeAnswer extends KeptAnswer {
   readonly input: string;
 }
 
-/** An answer without its input. */
 export type AnswerText = Pick<KeptAnswer, 'id' | 'answer'>;
 
 /** Events of an answer's stream: JSON objects, numbered without gaps. */
@@ -66,7 +64,6 @@ export interface LiveAnswer extends AnswerKey {
   readonly row: number;
 }
 
-/** A live answer whose lease is over. */
 export interface LostAnswer extends LiveAnswer {
   /** End of the lease, ms since the epoch; 0 for an answer that its process gave up when it restarted. */
   readonly leaseEndedAt: number;
@@ -109,7 +106,7 @@ export interface KeptAnswers {
   findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null>;
   /** @returns true if there was one. A live answer is deleted too, and its owner ends it. */
   delete(scope: KeptScope, id: string): Promise<boolean>;
-  /** Returns only the status: cheaper than `find`. */
+  /** Cheaper than `find`. */
   status(key: AnswerKey): Promise<AnswerStatus | null>;
   /**
    * Writes a new state, events or both of a live answer of this process, and with its end the turn of its
@@ -130,7 +127,6 @@ export interface KeptAnswers {
   listOwn(): Promise<LiveAnswer[]>;
   /** Heartbeat for answers of this process. Has no effect on those that have ended or that it gave up. */
   renew(answers: readonly LiveAnswer[], leaseMs: number): Promise<void>;
-  /** Up to `limit` live answers whose lease is over. */
   listLost(limit: number): Promise<LostAnswer[]>;
   /**
    * Up to `limit` batches with events from this number on, in order. The first may start with earlier events;

@@ -1,7 +1,6 @@
 /** Work that one part of a service does for the others. */
 export type MemberRole = 'api' | 'engine' | 'trainer';
 
-/** Limits of the adapters and settings of a trainer. */
 export interface TrainerLimits {
   /** largest rank of its adapters; null if unknown */
   readonly maxRank: number | null;
@@ -47,7 +46,6 @@ export interface Member extends MemberFacts {
   readonly role: MemberRole;
   /** address for the others, `http://10.0.0.7:8421`; null if it opens no port to them */
   readonly url: string | null;
-  /** release */
   readonly version: string;
   /** milliseconds since the epoch, on the clock of the store */
   readonly startedAt: number;

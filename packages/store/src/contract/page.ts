@@ -1,4 +1,3 @@
-/** Selection of part of a list. */
 export interface PageQuery {
   /**
    * Id of the last item already seen, exclusive; null or absent starts at the first. It may have been deleted

@@ -16,7 +16,6 @@ export interface Entity {
 export interface ApiKey {
   id: string;
   entityId: string;
-  /** Name of the entity. */
   entity: string;
   name: string;
   scopes: Scope[];
@@ -51,7 +50,6 @@ export interface Session {
 export interface Caller {
   keyId: string;
   entityId: string;
-  /** Name of the entity. */
   entity: string;
   scopes: Scope[];
   /** Null if nothing is limited. */
@@ -64,7 +62,6 @@ export interface Caller {
 export interface LoraShape {
   rank: number;
   alpha: number;
-  /** Names of the adapted linear layers. */
   targets: readonly string[];
   initSeed: number;
 }
@@ -72,7 +69,6 @@ export interface LoraShape {
 export interface Model {
   id: string;
   entityId: string;
-  /** Name of the entity. */
   entity: string;
   project: string;
   name: string;
@@ -89,7 +85,6 @@ export interface Model {
   createdAt: number;
 }
 
-/** Current state of a model. */
 export interface ModelState {
   /** Null if all were deleted. */
   latest: Checkpoint | null;
@@ -101,7 +96,6 @@ export interface ModelState {
   jobs: { queued: number; running: number; paused: number };
 }
 
-/** An unfinished training job and its place. */
 export interface QueuedJob {
   job: TrainingJob;
   /** Training jobs before it, of all entities, without paused ones. */
@@ -117,7 +111,6 @@ export interface WarmStart {
 
 export type Metrics = Record<string, number>;
 
-/** A kept step of a model by the digest of its weights. */
 export interface NamedStep {
   readonly digest: string;
   readonly entity: string;
@@ -197,7 +190,6 @@ interface AnyJob {
   position: number;
   /** Argument of `enqueueJob`. */
   config: Record<string, unknown>;
-  /** API key that submitted the job. */
   keyId: string | null;
   origin: JobOrigin;
   /** Null unless running. */
@@ -223,7 +215,6 @@ interface AnyJob {
 export interface TrainingJob extends AnyJob {
   kind: TrainingJobConfig;
   modelId: string;
-  /** Blob key of the training data. */
   dataKey: string;
 }
 
@@ -246,7 +237,6 @@ export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig
   ? TrainingJob
   : Extract<Job, { kind: Kind }>;
 
-/** A job that this worker holds. */
 export type ClaimedJob<Held extends Job = TrainingJob> = Held & {
   status: 'running';
   lease: Lease;
@@ -309,7 +299,6 @@ export interface ModelExport {
   finishedAt: number | null;
 }
 
-/** An imported adapter. */
 export interface Adapter {
   id: string;
   entityId: string;
@@ -346,7 +335,6 @@ export interface TrajectoryLog extends LogCounts {
 export interface Artifact {
   id: string;
   entityId: string;
-  /** Name of the entity. */
   entity: string;
   project: string;
   name: string;

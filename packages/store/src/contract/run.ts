@@ -1,11 +1,9 @@
 // Records of a model's training and of events in the service. Times are milliseconds since the epoch.
 
-/** A metric of a run. */
 export interface MetricSeries {
   /** E.g. `train/loss`, `val/reward`. */
   name: string;
   numPoints: number;
-  /** Latest value and its step. */
   last: { value: number; step: number };
 }
 
@@ -34,7 +32,6 @@ export interface SeriesPoint {
   mean: number;
   min: number;
   max: number;
-  /** Number of merged values. */
   count: number;
   /** Time of the last recorded value. */
   recordedAt: number;

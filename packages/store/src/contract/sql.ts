@@ -1,7 +1,6 @@
 /** A value of a row. Whole numbers are exact up to 2⁵³; milliseconds and positions stay below. */
 export type SqlValue = string | number | null | NodeJS.NonSharedUint8Array;
 
-/** A parameter of a statement. */
 export type SqlParameter = string | number | null | Uint8Array;
 
 export type SqlRow = Record<string, SqlValue>;
@@ -93,7 +92,6 @@ export class Statements {
     return this.#queries.query<Row>(statement, parameters).then(({ rows }) => rows);
   }
 
-  /** @returns the number of changed rows */
   run(statement: string, ...parameters: SqlParameter[]): Promise<number> {
     return this.#queries.query(statement, parameters).then(({ numChanged }) => numChanged);
   }

@@ -1,4 +1,3 @@
-/** Location of a database. */
 export type StoreLocation =
   | { readonly kind: 'sqlite'; readonly path: string }
   | {

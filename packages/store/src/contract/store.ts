@@ -187,7 +187,6 @@ export interface Store extends CheckpointRetention {
   // jobs
   /** Enqueues a training job. Null if the model is unknown. @throws {StoreError} `store.queue_full` */
   enqueueJob(input: NewJob): Promise<TrainingJob | null>;
-  /** Returns a job of any kind. */
   getJob(jobId: string): Promise<Job | null>;
   /** Training jobs in order of submission; includes jobs of deleted models. */
   listJobs(query: OrderedPageQuery & JobFilter): Promise<Page<TrainingJob>>;
@@ -264,7 +263,6 @@ export interface Store extends CheckpointRetention {
    * @throws {StoreError} `store.lease_lost`
    */
   keepSnapshot(jobId: string, fencingToken: number, snapshot: JobSnapshot): Promise<{ replacedKeys: string[] }>;
-  /** Counts the job's events of that type. */
   countEvents(jobId: string, type: JobEventType): Promise<number>;
   /** Events, oldest first, of one type if given. Null if the job is unknown. */
   listEvents(query: PageQuery & { jobId: string; type?: JobEventType }): Promise<Page<JobEvent> | null>;
@@ -510,7 +508,6 @@ export interface Store extends CheckpointRetention {
    * process.
    */
   ageClock(): number;
-  /** Records a trusted reading of the clock. */
   trustClock(at: number): Promise<void>;
   /** Creates rows for a checkpoint that is in the blobs but not in this database. */
   adoptCheckpoint(checkpoint: AdoptedCheckpoint): Promise<AdoptResult>;
@@ -550,7 +547,6 @@ export interface Store extends CheckpointRetention {
    * process was first
    */
   claimBlobs(id: string): Promise<string>;
-  /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -724,7 +720,6 @@ export interface NewEvent {
   traces?: { gradientStep: number; traces: readonly NewTokenTrace[]; maxBytes: number };
 }
 
-/** A gradient step as usage of the kind `training`. */
 export interface NewStepUsage {
   /** 1 for the first step of a job, 0 for the others: a job is one request. */
   readonly numRequests: 0 | 1;
@@ -845,7 +840,6 @@ export interface NewAdapter {
 
 export interface CommittedAdapter {
   adapter: Adapter;
-  /** Files of the upload. */
   blobKeys: string[];
 }
 
@@ -865,7 +859,6 @@ export type CompletesWith<Result> = (result: Result) => IdempotentAnswer | undef
 export interface IdempotentAnswer {
   keyId: string;
   key: string;
-  /** HTTP status. */
   status: number;
   body: string;
 }

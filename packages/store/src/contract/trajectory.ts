@@ -6,7 +6,6 @@ export type GroupRewards = readonly (readonly number[])[];
 /** Digests of the prompts of the same trajectories, equal for equal prompts; null without a prompt. */
 export type GroupPrompts = readonly (readonly (string | null)[])[];
 
-/** Outcome of a trajectory in its job. */
 export interface TrajectoryOutcome {
   /** `trained`, or the reason why not. */
   outcome: string;
@@ -14,7 +13,6 @@ export interface TrajectoryOutcome {
   advantage: number | null;
 }
 
-/** Place of a trajectory in its job or log. */
 export interface TrajectoryPlace {
   groupIndex: number;
   trajectoryIndex: number;
@@ -56,7 +54,6 @@ export interface TrajectoryQuery extends OrderedPageQuery {
   logId?: string;
   split?: string;
   step?: number;
-  /** Group in a job or log. */
   groupIndex?: number;
   outcome?: string;
   promptDigest?: string;

@@ -8,12 +8,10 @@ export class FullDisk {
   /** Time of the failure, on the clock of `performance.now()`. */
   #failedAt: number | null = null;
 
-  /** Records a commit. */
   written(): void {
     this.#failedAt = null;
   }
 
-  /** Records a failure. */
   failed(fault: unknown): void {
     if (fault instanceof StoreError && fault.code === 'store.disk_full') this.#failedAt = performance.now();
   }

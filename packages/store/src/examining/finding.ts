@@ -1,4 +1,3 @@
-/** Result of one check. */
 export interface Finding {
   /** Name for programs; shared by findings of one kind. */
   readonly name: string;

@@ -8,7 +8,6 @@ import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
 import type { Finding } from './finding.ts';
 
-/** Limit of one query. */
 const TIMEOUT_MS = 5_000;
 /** Limit of a notification, which takes a round trip. */
 const NOTIFICATION_MS = 3_000;

@@ -43,7 +43,6 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   return job as TrainingJob;
 }
 
-/** Queues a job of any kind. */
 export async function insertJob(tables: Tables, input: JobInput, now: number): Promise<Job> {
   const job = await tables.jobs.insert(input, now);
   await tell(tables, 'job_queued', job, now);
@@ -164,7 +163,6 @@ export async function finishJobFailed(
   return await finished(tables, await endWithFailure(tables, held, 'failed', failure, now));
 }
 
-/** Ends a job that does not train. */
 export async function endSucceeded(tables: Tables, job: Job, now: number): Promise<FinishedJob> {
   await tables.events.append(job.id, 'job_ended', {}, null, now);
   return await finished(tables, await tables.jobs.end(job, 'succeeded', null, now));
@@ -253,7 +251,6 @@ export async function directoriesOf(tables: Tables, { id, start, snapshot }: Job
   return [start?.directoryKey ?? null, reference, snapshot?.directoryKey ?? null, ...copied];
 }
 
-/** Cancels the queued and running jobs of the model. */
 export async function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Promise<Job[]> {
   const cancelled: Job[] = [];
   for (const job of await tables.jobs.listLive(modelId))

@@ -7,7 +7,6 @@ const IN_FLIGHT_LEASE_MS = 15_000;
 /** Tolerance above the rounding of summed fractions, so that no place is missed. */
 const ROUNDING = 1e-6;
 
-/** An unused budget. */
 export function fullBudget(now: number): KeyBudget {
   return { usedRequests: 0, usedTokens: 0, at: now, numElsewhere: 0 };
 }

@@ -21,7 +21,6 @@ const MANIFEST = 'backup.json';
  */
 const MAX_LOOKS = 3;
 
-/** Manifest of a backup. */
 export interface BackupManifest {
   readonly format: 1;
   /** ISO 8601, on this machine's clock. */
@@ -178,7 +177,6 @@ function makeOneFile(path: string): void {
   connection.exec('pragma journal_mode = delete');
 }
 
-/** Keys of the blobs that a database needs. */
 async function namedKeys(path: string): Promise<BlobKeys> {
   const sql = new SqliteSql(path);
   try {

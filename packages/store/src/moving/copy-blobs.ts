@@ -13,7 +13,6 @@ export interface BlobDigest {
   readonly sha256: string;
 }
 
-/** Keys of files and of directories. */
 export interface BlobKeys {
   readonly blobKeys: readonly string[];
   readonly directoryKeys: readonly string[];

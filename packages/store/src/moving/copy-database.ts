@@ -18,7 +18,6 @@ export interface CopyDatabaseOptions {
   /** Refuses a source that a service uses. False: copies the source as of one moment, next to writers. */
   readonly isAlone: boolean;
   readonly signal?: AbortSignal;
-  /** Receives the progress. */
   readonly onTable?: (done: TableDigest) => void;
 }
 

@@ -13,7 +13,6 @@ import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
 import { selectAll, type TableName } from './table-names.ts';
 
-/** Number of rows per read. */
 export const BATCH_ROWS = 200;
 
 /** A database as of one moment, unaffected by later writes. */
@@ -190,7 +189,6 @@ class PostgresRows implements DatabaseRows {
 const APPLICATION = 'trainyard db';
 const SERVICE_APPLICATION = 'trainyard';
 
-/** One counting key of a table. */
 export type Counter = { table_name: string; column_name: string; sequence: string };
 
 /** All counting keys of the schema in use. */

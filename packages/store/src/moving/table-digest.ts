@@ -12,7 +12,6 @@ export interface TableDigest {
 
 const MODULUS = 1n << 256n;
 
-/** Sums rows to a `TableDigest`. */
 export class RowSum {
   #numRows = 0;
   #sum = 0n;
@@ -30,7 +29,6 @@ export class RowSum {
   }
 }
 
-/** One digest of all tables. */
 export function digestOf(tables: readonly TableDigest[]): string {
   return sha256(tables.map(({ table, numRows, digest }) => `${table} ${numRows} ${digest}\n`).join(''));
 }

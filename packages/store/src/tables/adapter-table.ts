@@ -65,7 +65,6 @@ export class AdapterTable {
     );
   }
 
-  /** Counts uncommitted uploads of the entity. */
   async countUploads(entityId: string): Promise<number> {
     const row = await this.#sql.get<{ count: number }>(
       'select count(*) as count from adapters where entity_id = ? and committed_at is null and deleted_at is null',

@@ -25,7 +25,6 @@ const FROM = 'artifacts a join entities e on e.id = a.entity_id';
 const OF_NAME = 'a.entity_id = ? and a.project = ? and a.name = ?';
 const LIVE = 'a.deleted_at is null';
 
-/** Versions of uploaded files. */
 export class ArtifactTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {

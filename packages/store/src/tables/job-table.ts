@@ -74,7 +74,6 @@ export interface JobInput {
   start?: JobStart;
 }
 
-/** Jobs that a worker takes. */
 export interface WantedJobs {
   readonly kinds: readonly JobKind[];
   /** Null for any. */
@@ -175,7 +174,6 @@ export class JobTable {
     return found;
   }
 
-  /** Queued and running jobs of the model. */
   async listLive(modelId: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(
@@ -327,7 +325,7 @@ export class JobTable {
     return row?.key ?? null;
   }
 
-  /** Requeues all running jobs of that worker. @returns their number */
+  /** @returns the number of requeued jobs */
   async requeueHeldBy(workerId: string): Promise<number> {
     return await this.#sql.run(
       `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running' and lease_owner = ?`,
@@ -359,7 +357,6 @@ export class JobTable {
   }
 }
 
-/** One `?` per value. */
 function marks(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }

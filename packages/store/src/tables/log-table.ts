@@ -34,7 +34,6 @@ export const BLOB_REFERENCES = `
 /** Trajectories that clients logged, by split. */
 export class LogTable {
   readonly #sql: Statements;
-  /** Trajectories of the logs. */
   readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -75,7 +74,6 @@ export class LogTable {
     };
   }
 
-  /** Metrics of this checkpoint's last log of this split. */
   async lastMetrics(checkpointId: string, split: string): Promise<Metrics> {
     const row = await this.#sql.get<{ metrics: string }>(
       'select metrics from trajectory_logs where checkpoint_id = ? and split = ? order by position desc limit 1',

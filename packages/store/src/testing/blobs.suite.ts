@@ -13,7 +13,6 @@ export interface BlobsHarness {
   destroy(): Promise<void>;
 }
 
-/** Required behaviour of every `Blobs`. */
 export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness>): void {
   describe(`Blobs: ${name}`, () => {
     let harness: BlobsHarness;

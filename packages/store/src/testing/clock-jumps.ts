@@ -5,7 +5,6 @@ import { addJob, addModel, ALL_SCOPES, claim, type MakeHarness, ManualClock, typ
 const HOUR_MS = 3600 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Clocks set ahead or back. */
 export function clockJumpSuite(makeHarness: MakeHarness): void {
   describe('clock jumps', () => {
     let harness: StoreHarness;

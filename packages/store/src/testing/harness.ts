@@ -56,7 +56,6 @@ export async function claim(store: Store, workerId = store.instanceId, leaseMs =
   return job;
 }
 
-/** Claims the next export. */
 export async function claimExport(store: Store, leaseMs = 60_000): Promise<ClaimedJob<ExportJob>> {
   const job = await store.claimNextJob(store.instanceId, leaseMs, ['export']);
   if (job === null) throw new Error('no export to claim');

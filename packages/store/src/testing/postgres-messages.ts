@@ -27,7 +27,6 @@ export function kindOf(message: Buffer): string {
   return String.fromCodePoint(message[0] ?? 0);
 }
 
-/** Makes a message of that kind. */
 export function makeMessage(kind: string, body: Buffer): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.write(kind, 'latin1');

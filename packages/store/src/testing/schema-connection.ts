@@ -49,7 +49,6 @@ export class SchemaConnection {
     );
   }
 
-  /** Schema of the copies. */
   async #copies(): Promise<string> {
     const [row] = await this.query<{ name: string }>('select current_schema() as name');
     return `${row?.name}_copies`;

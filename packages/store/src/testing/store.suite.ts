@@ -24,7 +24,6 @@ import { runSuite } from './runs.ts';
 import { signInSuite } from './sign-ins.ts';
 import { severalProcessesSuite } from './several-processes.ts';
 
-/** Required behaviour of every `Store`. */
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
   describe(`Store: ${name}`, () => {
     keySuite(makeHarness);

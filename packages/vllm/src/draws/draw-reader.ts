@@ -16,7 +16,6 @@ export interface DrawContext {
   readonly vocabSize: number;
   /** Distribution of the server's log-probabilities. */
   readonly logprobsMode: 'raw' | 'processed';
-  /** Maximum log-probabilities per token that the server returns. */
   readonly maxLogprobs: number;
 }
 
@@ -55,7 +54,6 @@ export class DrawReader {
   readonly #context: DrawContext;
   readonly #mask: RequestMask;
   readonly #bias: ReadonlyMap<number, number>;
-  /** Number of times each token was sampled. */
   readonly #counts = new Map<number, number>();
   readonly #isTruncating: boolean;
   #place = 0;

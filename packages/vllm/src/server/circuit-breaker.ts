@@ -43,7 +43,6 @@ export class CircuitBreaker {
     return this.#openSince !== null && this.#now() - this.#openSince >= waitMs;
   }
 
-  /** Records a successful request: closes the breaker. */
   succeed(): void {
     this.#numFailures = 0;
     this.#numFailedProbes = 0;

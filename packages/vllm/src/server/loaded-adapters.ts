@@ -31,7 +31,6 @@ const UNUSED = -1;
 const QUIET_MS = 60_000;
 /** Time before an adapter that the server refused is requested again. */
 const REFUSED_MS = 60_000;
-/** Maximum number of cached refusals. */
 const MAX_REFUSED = 256;
 
 interface Refusal {
@@ -103,7 +102,6 @@ export class LoadedAdapters {
     }
   }
 
-  /** Loaded adapters by digest. */
   get present(): readonly LoadedVersion[] {
     return [...this.#loaded].flatMap(([digest, { since }]) => (since === null ? [] : [{ digest, since }]));
   }

@@ -100,7 +100,6 @@ function isOlder(version: readonly number[]): boolean {
   return at !== -1 && (version[at] ?? 0) < OLDEST_VERSION[at]!;
 }
 
-/** Names of the adapters that a server has. */
 export async function readAdapterNames(
   line: HttpLine,
   options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,

@@ -11,17 +11,14 @@ import { type ServerFacts, UnusableServer } from './server-facts.ts';
 
 /** Time limits and intervals, ms. */
 export interface ServerTimes {
-  /** Connection. */
   readonly connectMs: number;
   /** Answer to a request that needs no computation. */
   readonly answerMs: number;
   /** Answer to a request that computes a few tokens. */
   readonly computeMs: number;
-  /** Load of an adapter. */
   readonly loadMs: number;
   /** Interval of health checks. */
   readonly healthEveryMs: number;
-  /** Answer to a health check. */
   readonly healthMs: number;
   /** A stream without a byte. */
   readonly stallMs: number;
@@ -79,7 +76,6 @@ const MAX_PROBE_AFTER_MS = 60_000;
 /** Consecutive failed health checks after which it counts as lost. */
 const FAILURES_UNTIL_DOWN = 2;
 
-/** One vLLM server: its properties, state and adapters. */
 export class VllmServer {
   readonly line: HttpLine;
   readonly adapters: LoadedAdapters;

@@ -28,7 +28,6 @@ export interface FakePoolOptions {
   readonly times?: Partial<ServerTimes>;
 }
 
-/** Fakes, and a back end over them. */
 export class FakePool implements AsyncDisposable {
   readonly fakes: FakeVllm[];
   readonly backend: VllmBackend;
@@ -96,7 +95,6 @@ export class FakePool implements AsyncDisposable {
     return all;
   }
 
-  /** Server of a request with this prompt while all are up. */
   async homeOf(ids: readonly number[], options: Partial<SampleParams> = {}): Promise<FakeVllm> {
     await this.ids(options as Parameters<typeof sampleParams>[0], ids);
     return this.fakes.toSorted((a, b) => b.samples.length - a.samples.length)[0]!;

@@ -1,7 +1,6 @@
 import { DEFAULT_SAMPLE, type SampleParams, type TokenBackend } from '@trainyard/backend';
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
-/** Error answer of vLLM. */
 export class FakeRefusal extends Error {
   override readonly name = 'FakeRefusal';
   readonly status: number;

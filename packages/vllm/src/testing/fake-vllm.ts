@@ -37,7 +37,6 @@ export interface FakeVllmOptions {
 
 /** Fault that replaces the answer to a request of a route, one per request. */
 export type Fault =
-  /** Never answers. */
   | { readonly kind: 'hang' }
   /** Closes the connection after this many events of a stream. */
   | { readonly kind: 'reset'; readonly afterEvents: number }
@@ -45,10 +44,8 @@ export type Fault =
   | { readonly kind: 'stall'; readonly afterEvents: number }
   /** Sends an error after this many events; status: default 500. */
   | { readonly kind: 'error_event'; readonly afterEvents: number; readonly message: string; readonly status?: number }
-  /** Sends this answer. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: string };
 
-/** A received request. */
 export interface FakeCall {
   readonly method: string;
   readonly path: string;
@@ -71,7 +68,6 @@ export class FakeVllm implements AsyncDisposable {
   readonly unknownFields = new Set<string>();
   /** Replaces each event of a stream that has tokens by another one, or by text written unchanged. */
   spoil: (event: Record<string, unknown>) => unknown = (event) => event;
-  /** Requests in flight. */
   numRunning = 0;
   /** Start time of its process, s since 1970. */
   startedAt = 1_790_000_000;

@@ -1,6 +1,5 @@
 import type { SampledLogprob, SampledTokens, ScoredLogprob, ScoredTokens } from '@trainyard/backend';
 
-/** One event of a streamed completion. */
 export type CompletionEvent =
   | { readonly kind: 'tokens'; readonly choices: readonly ChoiceTokens[] }
   | {

@@ -55,7 +55,6 @@ export class HttpLine {
     return this.#address.name;
   }
 
-  /** Drops open connections. */
   close(): void {
     this.#agent.destroy();
   }

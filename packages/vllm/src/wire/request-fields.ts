@@ -12,7 +12,6 @@ export interface RequestContext {
   readonly ends: EndTokens;
   /** Distribution of the server's log-probabilities. */
   readonly logprobsMode: 'raw' | 'processed';
-  /** Maximum log-probabilities per token that the server returns. */
   readonly maxLogprobs: number;
   readonly vocabSize: number;
 }

@@ -1,4 +1,3 @@
-/** Ways in which a server can fail. */
 export type FailureKind =
   /** The connection is refused: nothing was sent. */
   | 'unreachable'

@@ -27,7 +27,6 @@ export interface BucketRequest {
   readonly outcome: string;
   /** True for a retry. */
   readonly isRetry: boolean;
-  /** Bytes of the request body. */
   readonly bytesSent: number;
   /** Bytes of the response by its Content-Length; 0 without one. */
   readonly bytesReceived: number;
@@ -56,7 +55,6 @@ export interface S3Entry {
  * MiB.
  */
 const PART_BYTES = 8 * 2 ** 20;
-/** Maximum parts of one object in flight. */
 const PARTS_AT_ONCE = 4;
 const SHA256_HEADER = 'x-amz-meta-sha256';
 /**
@@ -264,7 +262,6 @@ export class S3Bucket {
     throw this.#fault('GET', name, 'gave another object each time');
   }
 
-  /** Deletes an object, if there is one. */
   async delete(name: string): Promise<void> {
     await this.#send({ method: 'DELETE', name, also: [404] });
   }

@@ -3,7 +3,6 @@
  * names, so cutting them out by name is enough.
  */
 
-/** Contents of every element of that name. */
 export function childrenOf(xml: string, name: string): string[] {
   return Array.from(xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g')), ([, content]) => content!);
 }

@@ -415,7 +415,6 @@ export const typeParser = ((oid: number, format?: 'text') => {
   return oid === BYTEA_OID ? (value: string) => Uint8Array.from(parser(value) as Buffer) : parser;
 }) as typeof pg.types.getTypeParser;
 
-/** Converts a parameter to a storable one. */
 export function asText(parameter: SqlParameter): SqlParameter {
   return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\uFFFD') : parameter;
 }

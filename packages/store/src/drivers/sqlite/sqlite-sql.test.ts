@@ -13,9 +13,6 @@ import { SQLITE_WORDS } from './sqlite-words.ts';
 import { MIGRATIONS, NEWEST_VERSION } from '../../migrations/index.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
 
-/** Version of the newest schema. */
-
-/** First row of a statement. */
 const rowOf = async (queries: Queries, statement: string, ...parameters: SqlParameter[]) =>
   (await queries.query(statement, parameters)).rows[0];
 

@@ -190,7 +190,6 @@ export class CheckpointTable {
     return await this.#without(DIGESTS, digests);
   }
 
-  /** Names of the kept steps with these digests. */
   async stepsOf(digests: readonly string[]): Promise<NamedStep[]> {
     const steps: NamedStep[] = [];
     for (const some of partsOf([...new Set(digests)], KEYS_AT_A_TIME))

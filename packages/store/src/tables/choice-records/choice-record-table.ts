@@ -39,7 +39,6 @@ const SELECT = `select a.id, c.choice_index, a.entity_id, a.model_id, a.step, a.
     c.logprobs, c.sampling, c.drawn_logprobs, c.kept_tokens
   from answer_records a join choice_records c on c.answer_position = a.position`;
 
-/** Sampled choices by id. */
 export class ChoiceRecordTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -116,7 +115,6 @@ export class ChoiceRecordTable {
     return rows.every(isAlike) ? toRecord(newest) : null;
   }
 
-  /** Bytes of all rows. */
   async sumBytes(): Promise<number> {
     return (await this.#sql.get<{ total: number }>(`select ${TOTAL} from answer_records`))?.total ?? 0;
   }

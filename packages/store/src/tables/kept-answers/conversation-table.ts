@@ -11,7 +11,6 @@ const ITEMS_AT_ONCE = 5000;
 
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
-/** An item whose text is compressed. */
 export interface PackedItem {
   readonly id: string;
   readonly item: Uint8Array;

@@ -18,7 +18,6 @@ const PRUNED_AT_ONCE = 256;
 const IS_LIVE = "status in ('queued', 'in_progress')";
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
-/** An answer with compressed texts. */
 export interface PackedAnswer extends Omit<NewKeptAnswer<KeptAnswerStatus>, 'answer' | 'input'> {
   readonly answer: Uint8Array;
   readonly input: Uint8Array;
@@ -113,7 +112,6 @@ export class KeptAnswerTable {
     );
   }
 
-  /** Finds the newest answer that has this output item. */
   async findItem(
     { entityId, project }: KeptScope,
     itemId: string,

@@ -57,7 +57,6 @@ export class KeyBudgetTable {
     );
   }
 
-  /** Removes the places of a process that has ended. */
   async removeOf(processId: string): Promise<void> {
     await this.#sql.run('delete from requests_in_flight where process_id = ?', processId);
   }

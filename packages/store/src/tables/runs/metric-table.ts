@@ -13,7 +13,6 @@ const MAX_NAME_CHARACTERS = 256;
 const SERIES_AT_A_TIME = 100;
 const DELETED_MODELS = 'select id from models where deleted_at is not null';
 
-/** Place of a point on its axes. */
 export interface MetricPlace {
   step: number;
   /** Null without a gradient step, as for logs. */
@@ -85,7 +84,6 @@ export class MetricTable {
     );
   }
 
-  /** Series by name. */
   async list(modelId: string): Promise<MetricSeries[]> {
     const rows = await this.#sql.all<SeriesRow>(
       `select s.name, s.num_points, p.value, p.step from metric_series s

@@ -32,7 +32,6 @@ export interface NewTrajectorySet {
 
 type PlaceInSet = Pick<NewTokenTrace, 'groupIndex' | 'trajectoryIndex'>;
 
-/** The outcome of one trajectory of a job. */
 export type PlacedOutcome = PlaceInSet & TrajectoryOutcome;
 
 type SummaryRow = {
@@ -59,7 +58,6 @@ const INSERT_TRACES =
   'insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace) values';
 const ROW = '(?, ?, ?, ?, ?, ?)';
 
-/** Trajectories of jobs and logs, and traces of their tokens. */
 export class TrajectoryTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -89,7 +87,6 @@ export class TrajectoryTable {
       await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
   }
 
-  /** Sets the step that the job starts from. */
   async setStep(jobId: string, step: number): Promise<void> {
     await this.#sql.run('update trajectory_sets set step = ? where job_id = ? and step <> ?', step, jobId, step);
   }
