@@ -385,6 +385,15 @@ describe('other weights at the address of a server', () => {
     expect(await pool.ids()).toEqual(right);
   });
 
+  test.each(['raw', 'processed'] as const)('are not other sampling defaults of a server (%s)', async (logprobsMode) => {
+    const truncating = { top_k: 20, top_p: 0.5, min_p: 0.1, repetition_penalty: 1.3 };
+    const options = { brain: openBrain(), policy: 'fcfs', logprobsMode } as const;
+    await using other = await FakeVllm.open({ ...options, generationConfig: truncating });
+    await using pool = await FakePool.open({ fake: options });
+    await using both = await FakePool.start({ fake: options, backend: { urls: [pool.fake.url, other.url] } });
+    expect(await states(both)).toEqual(['up', 'up']);
+  });
+
   test('a comparison that fails otherwise counts as a failed request, and a slow one changes nothing', async () => {
     await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
     pool.times.compareEveryMs = 1;

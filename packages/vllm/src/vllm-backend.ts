@@ -45,7 +45,14 @@ import {
   readPromptScores,
   UnreadableAnswer,
 } from './wire/completion-events.ts';
-import { checkLogprobs, logprobFields, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
+import {
+  checkLogprobs,
+  logprobFields,
+  PLAIN_SAMPLING,
+  REQUEST_FIELDS,
+  requestFields,
+  saltOf,
+} from './wire/request-fields.ts';
 import { readServerAddress } from './wire/server-address.ts';
 import { failureOfEvent, ServerFailure } from './wire/server-failure.ts';
 import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
@@ -481,8 +488,8 @@ async function fingerprintOf(
   const limits = { timeoutMs: server.times.computeMs, signal: server.life };
   const lists: ReadonlyMap<number, number>[] = [];
   for (const prompt of fingerprintPrompts(vocabSize)) {
-    // At temperature 1 both modes of log-probabilities are those of the model.
-    const request = { ...requestTo(model, prompt), ...ONE_TOKEN, temperature: 1, ...logprobFields(numListed) };
+    // With plain sampling both modes of log-probabilities are those of the model.
+    const request = { ...requestTo(model, prompt), ...ONE_TOKEN, ...PLAIN_SAMPLING, ...logprobFields(numListed) };
     const text = await server.line.text('POST', '/v1/completions', JSON.stringify(request), limits);
     const [choice] = readable(server, () => readCompletion(text, { numTop: -1, ids: null }));
     const [entry] = choice?.logprobs ?? [];

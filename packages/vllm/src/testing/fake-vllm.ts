@@ -29,6 +29,8 @@ export interface FakeVllmOptions {
   readonly policy?: 'fcfs' | 'priority';
   /** Default true: development mode, which reports its settings. */
   readonly tellsSettings?: boolean;
+  /** Defaults of request fields, as of the model's `generation_config.json`. Default none. */
+  readonly generationConfig?: Readonly<Record<string, unknown>>;
   /** `--max-lora-rank`, checked if it sees the configuration of an adapter. Default 16. */
   readonly maxLoraRank?: number;
   /** Default none: accepts every folder. @throws with vLLM's message for a refused one */
@@ -246,7 +248,8 @@ export class FakeVllm implements AsyncDisposable {
     const model = body['model'] as string;
     if (model !== base && !this.adapters.has(model))
       throw new FakeRefusal(404, 'NotFoundError', `The model \`${model}\` does not exist.`, 'model');
-    const { tokenIds, params, isStreamed } = readFakeRequest(body, { brain, maxLogprobs, logprobsMode, policy });
+    const asked = { ...this.#options.generationConfig, ...body };
+    const { tokenIds, params, isStreamed } = readFakeRequest(asked, { brain, maxLogprobs, logprobsMode, policy });
     const left = new AbortController();
     response.once('close', () => {
       if (!response.writableEnded) this.numLeft++;
@@ -326,8 +329,8 @@ export class FakeVllm implements AsyncDisposable {
     promptIds: readonly number[] | null,
   ) {
     const { logprobsMode = 'raw' } = this.#options;
-    // Logits can be any numbers.
-    const told = (logprob: number): number => (logprobsMode === 'logits' ? logprob + 20 : logprob);
+    // Logits can be any numbers. Tokens that are never sampled have -9999.
+    const told = (logprob: number): number => Math.max(logprobsMode === 'logits' ? logprob + 20 : logprob, -9999);
     const nameOf = (id: number): string => `token_id:${id}`;
     const isEndOfText = finish?.stopReason === null || finish === null;
     return {

@@ -38,7 +38,24 @@ const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unk
 
 const MAX_SEED = 2n ** 63n - 1n;
 
-function sampling<Name extends keyof SamplingParams>(name: Name, as: string): FieldMapping {
+/** Fields of sampling parameters that are sent unchanged. */
+const SAMPLING_FIELDS = {
+  temperature: 'temperature',
+  topP: 'top_p',
+  topK: 'top_k',
+  minP: 'min_p',
+  repetitionPenalty: 'repetition_penalty',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+} as const satisfies Partial<Record<keyof SamplingParams, string>>;
+
+/** Fields for the distribution of the model itself, whatever the defaults of the server. */
+export const PLAIN_SAMPLING: Readonly<Record<string, unknown>> = Object.fromEntries(
+  Object.entries(SAMPLING_FIELDS).map(([name, as]) => [as, DEFAULT_SAMPLING[name as keyof typeof SAMPLING_FIELDS]]),
+);
+
+function sampling(name: keyof typeof SAMPLING_FIELDS): FieldMapping {
+  const as = SAMPLING_FIELDS[name];
   return { kind: 'sent', as: [as], put: (params) => ({ [as]: params.sampling[name] }) };
 }
 
@@ -47,13 +64,13 @@ function sampling<Name extends keyof SamplingParams>(name: Name, as: string): Fi
  * the model's `generation_config.json`, and `max_tokens` would be 16.
  */
 export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
-  temperature: sampling('temperature', 'temperature'),
-  topP: sampling('topP', 'top_p'),
-  topK: sampling('topK', 'top_k'),
-  minP: sampling('minP', 'min_p'),
-  repetitionPenalty: sampling('repetitionPenalty', 'repetition_penalty'),
-  presencePenalty: sampling('presencePenalty', 'presence_penalty'),
-  frequencyPenalty: sampling('frequencyPenalty', 'frequency_penalty'),
+  temperature: sampling('temperature'),
+  topP: sampling('topP'),
+  topK: sampling('topK'),
+  minP: sampling('minP'),
+  repetitionPenalty: sampling('repetitionPenalty'),
+  presencePenalty: sampling('presencePenalty'),
+  frequencyPenalty: sampling('frequencyPenalty'),
   topNSigma: {
     kind: 'refused',
     why: 'vLLM has no such truncation',
