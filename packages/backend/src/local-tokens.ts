@@ -47,7 +47,11 @@ export interface LocalTokens {
    * not in flight
    */
   setPaused(requestId: string, isPaused: boolean): boolean;
-  /** Loads an adapter version before a request names it, if there is room. @returns as {@link TokenBackend.publish}; @throws {EngineError} engine.adapter_unreadable */
+  /**
+   * Loads an adapter version before a request names it, if there is room. @returns as
+   * {@link TokenBackend.publish}
+   * @throws {EngineError} engine.adapter_unreadable
+   */
   publish(adapter: AdapterRef): Promise<string | null>;
   /**
    * Retires an adapter version that no request will name any more: frees its memory once no request in flight

@@ -7,7 +7,7 @@ import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError }
 import { oneLine } from './printable.ts';
 import { START } from './this-program.ts';
 
-/** Variable that, set to anything, adds the stack to a printed error. */
+/** Environment variable that adds the stack to a printed error if it is set. */
 const STACK_VARIABLE = 'TRAINYARD_STACK';
 
 /**

@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** Conversations of `/v1/conversations` and their items, in order. Texts of items are compressed JSON; `text_bytes` is their length before. */
+/**
+ * Conversations of `/v1/conversations` and their items, in order. Texts of items are compressed JSON;
+ * `text_bytes` is their uncompressed length.
+ */
 export const CONVERSATIONS: Migration = {
   version: 31,
   name: 'conversations',

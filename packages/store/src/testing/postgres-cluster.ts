@@ -123,12 +123,12 @@ export class PostgresCluster {
     await this.#isReady();
   }
 
-  /** All of its processes stand still: connections are accepted, and nothing is answered. */
+  /** Suspends all of its processes: connections are accepted but not answered. */
   suspend(): void {
     this.#signal('SIGSTOP');
   }
 
-  /** After {@link suspend}; otherwise without effect. */
+  /** Ends {@link suspend}; otherwise has no effect. */
   resume(): void {
     this.#signal('SIGCONT');
   }

@@ -5,11 +5,17 @@ import { UnusableServer } from '../server/server-facts.ts';
 /** Log-probabilities of the most likely tokens after each of some fixed prompts, by token id. */
 export type Fingerprint = readonly ReadonlyMap<number, number>[];
 
-/** Mean distance from the pool, nats, above which a server has other weights. Rounding of another card or batch gives less than 0.05. */
+/**
+ * Mean distance from the pool, nats, above which a server has other weights. Rounding of another card or
+ * batch gives less than 0.05.
+ */
 const OTHER_WEIGHTS = 0.15;
 const NUM_PROMPTS = 4;
 const NUM_PROMPT_TOKENS = 32;
-/** Tokens per prompt. Two servers with the same weights list nearly the same ones: only the last ranks are close to each other. */
+/**
+ * Tokens per prompt. Two servers with the same weights list nearly the same ones: only the last ranks are
+ * close to each other.
+ */
 const NUM_LISTED = 20;
 /** Shorter lists may share few tokens because of rounding. */
 const MIN_LISTED = 5;

@@ -7,7 +7,10 @@ export interface CompletionBounds {
   readonly vocabSize: number;
 }
 
-/** Check of one streamed completion: tokens, choices and lengths that its request allows, up to the end of each choice. */
+/**
+ * Check of one streamed completion: tokens, choices and lengths allowed by its request, up to the end of each
+ * choice.
+ */
 export class CompletionCheck {
   readonly #bounds: CompletionBounds;
   readonly #numTokens: number[];

@@ -398,7 +398,7 @@ function directoryName(key: string): string {
   return `${DIRECTORIES}${key}.dir`;
 }
 
-/** Name in the cache of a copy that lacks files. It goes by age, as copies of other processes do. */
+/** Cached name of a copy that lacks files. It expires by age, like copies of other processes. */
 function partName(commit: string, without: readonly string[]): string {
   return `${commit}-part-${sha256Of(Buffer.from(JSON.stringify(without.toSorted()))).slice(0, 16)}`;
 }

@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Sampled choices by id, kept for a day or so. Token ids and log-probabilities are arrays of 32-bit numbers in the byte order of the machine;
- * the choices of an answer share its prompt.
+ * Sampled choices by id, kept for a day or so. Token ids and log-probabilities are arrays of 32-bit numbers
+ * in the byte order of the machine; the choices of an answer share its prompt.
  */
 export const CHOICE_RECORDS: Migration = {
   version: 5,
