@@ -125,3 +125,33 @@ it('many deleted models go some at a time', async () => {
   };
   expect(await most(purged)).toBeLessThan(80);
 });
+
+it('many items and answers are written and removed with few statements', async () => {
+  const { id: entityId } = await store.ensureEntity('acme');
+  const key = { entityId, project: '', id: 'conv' };
+  const item = (id: number | string) => ({ id: `item_${id}`, item: '{}' });
+  const items = Array.from({ length: 10_000 }, (_, index) => item(index));
+  await store.conversations.create({ ...key, metadata: '{}', items: [item(7_777)] });
+  expect(await most(() => store.conversations.append({ conversation: key, items }))).toBeLessThan(250);
+  const ids = (await store.conversations.readAll(key))!.map(({ id }) => id);
+  expect(ids.slice(1).filter((id, index) => id !== items[index]!.id)).toEqual([
+    expect.stringMatching(/^item_[0-9a-f]{32}$/),
+  ]);
+
+  const answer = { entityId, project: '', id: 'resp', keyId: 'key', modelId: null, status: 'completed' } as const;
+  const texts = { answer: '{}', input: '[]', itemIds: items.map(({ id }) => id) };
+  expect(await most(() => store.keptAnswers.keep({ ...answer, ...texts }))).toBeLessThan(120);
+  expect(await store.keptAnswers.findItem(answer, 'item_9999')).not.toBeNull();
+
+  for (let index = 0; index < 300; index += 1) {
+    await store.conversations.create({ ...key, id: `conv_${index}`, metadata: '{}', items: [] });
+    await store.keptAnswers.keep({ ...answer, ...texts, id: `resp_${index}`, itemIds: [] });
+  }
+  store.conversations.limits.maxBytes = 10_000;
+  const turn = { conversation: { ...key, id: 'conv_0' }, items: [item('last')] };
+  expect(await most(() => store.conversations.append(turn))).toBeLessThan(20);
+  expect((await store.conversations.count()).numConversations).toBeLessThan(20);
+  expect(await most(() => store.purgeExpired(Date.now() + 48 * 3_600_000))).toBeLessThan(80);
+  expect(await store.conversations.count()).toMatchObject({ numConversations: 0 });
+  expect(await store.keptAnswers.count()).toMatchObject({ numAnswers: 0 });
+});

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import {
   type AddResult,
@@ -29,8 +30,8 @@ import { EntityBytes } from './entity-bytes.ts';
 
 /** Options for uses and removals, which can be repeated without loss. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
-/** Items to unpack in the event loop before other work gets a turn. */
-const UNPACKED_AT_ONCE = 256;
+/** Items to compress or unpack in the event loop before other work gets a turn. */
+const ITEMS_AT_ONCE = 256;
 /** Minimum time between two writes of a use, as a share of the lifetime. */
 const SHARE_OF_USE = 0.1;
 
@@ -107,11 +108,10 @@ export class ConversationStore implements Conversations {
     const { conversations } = tables;
     const row = await conversations.find(conversation);
     if (row === undefined) return false;
-    const taken = new Set<string>();
+    const taken = await conversations.takenIds(row.position, idsOf(items));
     const named: PackedItem[] = [];
     for (const item of items) {
-      const isTaken = taken.has(item.id) || (await conversations.placeOf(row.position, item.id)) !== null;
-      named.push(isTaken ? { ...item, id: `item_${randomUUID().replaceAll('-', '')}` } : item);
+      named.push(taken.has(item.id) ? { ...item, id: `item_${randomUUID().replaceAll('-', '')}` } : item);
       taken.add(item.id);
     }
     await this.#insert(tables, row, named, 0);
@@ -184,8 +184,9 @@ export class ConversationStore implements Conversations {
     const textBytes = items.reduce((sum, item) => sum + item.textBytes, row.text_bytes);
     const sizeBytes = row.size_bytes + sizeOfItems(items);
     if (row.num_items + items.length > maxItems || textBytes > maxTextBytes || sizeBytes > maxBytes) return 'full';
-    if (new Set(items.map(({ id }) => id)).size < items.length) return 'taken';
-    for (const { id } of items) if ((await tables.conversations.placeOf(row.position, id)) !== null) return 'taken';
+    const ids = idsOf(items);
+    if (new Set(ids).size < ids.length) return 'taken';
+    if ((await tables.conversations.takenIds(row.position, ids)).size > 0) return 'taken';
     await this.#insert(tables, row, items, numAddedBefore);
     return 'added';
   }
@@ -234,8 +235,15 @@ function isName(id: string): boolean {
 
 async function packItems(items: readonly ConversationItem[]): Promise<PackedItem[]> {
   const packed: PackedItem[] = [];
-  for (const { id, item } of items) packed.push({ id, item: await packJson(item), textBytes: Buffer.byteLength(item) });
+  for (const { id, item } of items) {
+    packed.push({ id, item: await packJson(item), textBytes: Buffer.byteLength(item) });
+    if (packed.length % ITEMS_AT_ONCE === 0) await nextTurn();
+  }
   return packed;
+}
+
+function idsOf(items: readonly PackedItem[]): string[] {
+  return items.map(({ id }) => id);
 }
 
 async function toItem(row: ItemRow | undefined): Promise<ConversationItem | null> {
@@ -247,7 +255,7 @@ async function toItems(rows: readonly ItemRow[]): Promise<ConversationItem[]> {
   const items: ConversationItem[] = [];
   for (const { id, item } of rows) {
     items.push({ id, item: await unpackJson(item) });
-    if (items.length % UNPACKED_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (items.length % ITEMS_AT_ONCE === 0) await nextTurn();
   }
   return items;
 }

@@ -165,9 +165,8 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 
   async renew(answers: readonly LiveAnswer[], leaseMs: number): Promise<void> {
-    await this.#write(async ({ keptAnswers }) => {
-      for (const { row } of answers) await keptAnswers.renew(row, this.#owner, this.#clock() + leaseMs);
-    });
+    const rows = answers.map(({ row }) => row);
+    await this.#write(({ keptAnswers }) => keptAnswers.renew(rows, this.#owner, this.#clock() + leaseMs));
   }
 
   async listLost(limit: number): Promise<LostAnswer[]> {

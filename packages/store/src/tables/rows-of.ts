@@ -27,7 +27,7 @@ export function* partsOf<Row>(rows: readonly Row[], size: number): Generator<Row
  */
 export async function rowsOfIds<Row extends SqlRow>(
   sql: Statements,
-  ids: readonly string[],
+  ids: readonly (string | number)[],
   statement: (marks: string) => string,
   { before = [], after = [] }: { readonly before?: readonly SqlValue[]; readonly after?: readonly SqlValue[] } = {},
 ): Promise<Row[]> {

@@ -1,6 +1,7 @@
 import type { Conversation, ConversationKey, NewConversation } from '../../contract/conversation.ts';
 import type { KeptScope } from '../../contract/kept-scope.ts';
 import type { Statements } from '../../contract/sql.ts';
+import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 /** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
 const ROW_BYTES = 600;
@@ -8,6 +9,8 @@ const ITEM_BYTES = 200;
 /** Conversations per step of making room, and items removed by age per transaction. */
 const PRUNED_AT_ONCE = 256;
 const ITEMS_AT_ONCE = 5000;
+/** Items per statement. */
+const INSERTED_AT_ONCE = 100;
 
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
@@ -95,14 +98,12 @@ export class ConversationTable {
       position,
     );
     const first = (counted?.next_place ?? 0) - items.length;
-    for (const [index, { id, item, textBytes }] of items.entries())
+    const rows = items.map(({ id, item, textBytes }, index) => [position, first + index, id, item, textBytes]);
+    for (const some of partsOf(rows, INSERTED_AT_ONCE))
       await this.#sql.run(
-        'insert into conversation_items (conversation_position, place, id, item, text_bytes) values (?, ?, ?, ?, ?)',
-        position,
-        first + index,
-        id,
-        item,
-        textBytes,
+        `insert into conversation_items (conversation_position, place, id, item, text_bytes)
+         values ${rowsOf(some.length, '(?, ?, ?, ?, ?)')}`,
+        ...some.flat(),
       );
   }
 
@@ -111,6 +112,17 @@ export class ConversationTable {
       'select id, item from conversation_items where conversation_position = ? order by place',
       row,
     );
+  }
+
+  /** Returns those of the ids that items of the conversation have. */
+  async takenIds(row: number, ids: readonly string[]): Promise<Set<string>> {
+    const found = await rowsOfIds<{ id: string }>(
+      this.#sql,
+      ids,
+      (marks) => `select id from conversation_items where conversation_position = ? and id in (${marks})`,
+      { before: [row] },
+    );
+    return new Set(found.map(({ id }) => id));
   }
 
   async placeOf(row: number, itemId: string): Promise<number | null> {
@@ -184,14 +196,15 @@ export class ConversationTable {
       now,
       PRUNED_AT_ONCE,
     );
+    const removed: number[] = [];
     let numItems = 0;
     for (const { position, num_items: num } of ended) {
-      // One that was used meanwhile stays.
-      await this.#sql.run('delete from conversations where position = ? and expires_at <= ?', position, now);
+      removed.push(position);
       numItems += num;
-      if (numItems >= ITEMS_AT_ONCE) return true;
+      if (numItems >= ITEMS_AT_ONCE) break;
     }
-    return ended.length === PRUNED_AT_ONCE;
+    await this.#deleteRows(removed);
+    return removed.length < ended.length || ended.length === PRUNED_AT_ONCE;
   }
 
   async sumBytes(entityId: string): Promise<number> {
@@ -215,15 +228,20 @@ export class ConversationTable {
         except,
         PRUNED_AT_ONCE,
       );
-      const before = removed;
+      const positions: number[] = [];
       for (const { position, size_bytes: size } of oldest) {
         if (removed >= numBytes) break;
-        await this.deleteRow(position);
+        positions.push(position);
         removed += size;
       }
-      if (removed === before) break;
+      if (positions.length === 0) break;
+      await this.#deleteRows(positions);
     }
     return removed;
+  }
+
+  async #deleteRows(positions: readonly number[]): Promise<void> {
+    await rowsOfIds(this.#sql, positions, (marks) => `delete from conversations where position in (${marks})`);
   }
 
   async count(): Promise<{ numRows: number; sizeBytes: number }> {

@@ -9,11 +9,14 @@ import type {
 import type { KeptScope } from '../../contract/kept-scope.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
+import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 /** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
 const ROW_BYTES = 600;
 /** Answers per step of making room. */
 const PRUNED_AT_ONCE = 256;
+/** Ids of items per statement. */
+const INSERTED_AT_ONCE = 100;
 
 const IS_LIVE = "status in ('queued', 'in_progress')";
 const IN_SCOPE = 'entity_id = ? and project = ?';
@@ -86,11 +89,10 @@ export class KeptAnswerTable {
   }
 
   async #insertItems(row: number, itemIds: readonly string[]): Promise<void> {
-    for (const itemId of itemIds)
+    for (const some of partsOf(itemIds, INSERTED_AT_ONCE))
       await this.#sql.run(
-        'insert into kept_items (answer_position, id) values (?, ?) on conflict do nothing',
-        row,
-        itemId,
+        `insert into kept_items (answer_position, id) values ${rowsOf(some.length, '(?, ?)')} on conflict do nothing`,
+        ...some.flatMap((itemId) => [row, itemId]),
       );
   }
 
@@ -228,12 +230,13 @@ export class KeptAnswerTable {
     return rows.map(toKey);
   }
 
-  async renew(row: number, owner: string, expiresAt: number): Promise<void> {
-    await this.#sql.run(
-      `update kept_answers set lease_expires_at = ? where position = ? and owner = ? and ${IS_LIVE}`,
-      expiresAt,
-      row,
-      owner,
+  async renew(rows: readonly number[], owner: string, expiresAt: number): Promise<void> {
+    await rowsOfIds(
+      this.#sql,
+      rows,
+      (marks) =>
+        `update kept_answers set lease_expires_at = ? where position in (${marks}) and owner = ? and ${IS_LIVE}`,
+      { before: [expiresAt], after: [owner] },
     );
   }
 
@@ -306,13 +309,14 @@ export class KeptAnswerTable {
         except,
         PRUNED_AT_ONCE,
       );
-      const before = removed;
+      const positions: number[] = [];
       for (const { position, size_bytes: size } of oldest) {
         if (removed >= numBytes) break;
-        await this.deleteRow(position);
+        positions.push(position);
         removed += size;
       }
-      if (removed === before) break;
+      if (positions.length === 0) break;
+      await rowsOfIds(this.#sql, positions, (marks) => `delete from kept_answers where position in (${marks})`);
     }
     return removed;
   }
