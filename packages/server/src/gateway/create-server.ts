@@ -74,16 +74,16 @@ import { compileValidator, toValidationItems, type ValidatedPart } from '../seam
 import { DEFAULT_MAX_LOGPROBS } from './forms/shared/logprob-limit.ts';
 import { speaksAnthropic, toMessagesError } from './forms/messages/error.ts';
 
-/** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
+/** Node refuses longer ones, so every name in a path reaches its route, which has its own limit. */
 const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
 
-/** So many of the largest JSON bodies may be coming in or be of requests in flight; others wait for a minute at most. */
+/** Number of bodies of the maximum size that may be incoming or in flight; others wait for up to a minute. */
 const BODIES_AT_A_TIME = 32;
 
 /**
- * The HTTP side of the service, from its parts. It does not listen: `listen` or `inject` is the caller's.
- *
- * Every path also answers with a trailing slash. Every error answer is an `ErrorBody`; every answer carries `X-Request-Id`.
+ * Creates the HTTP server from its parts. It does not listen: the caller uses `listen` or `inject`.
+ * Every path also works with a trailing slash. Every error answer is an `ErrorBody`; every answer has
+ * `X-Request-Id`.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
   const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };
@@ -134,16 +134,16 @@ export function createServer(parts: ServerParts): FastifyInstance {
   };
   const app = Fastify({
     bodyLimit: limits.chatBodyBytes,
-    // Bodies have their own clock. This one ends what nobody reads: the rest of a body whose request was refused, say.
+    // Bodies have their own time limit. This one ends unread data, such as the rest of a refused body.
     requestTimeout: limits.bodyTimeoutMs + limits.maxBodyWaitMs + limits.bodyWindowMs,
     clientErrorHandler: answerClientFault,
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
-    // Paths that are no valid URL never reach a route.
+    // Paths that are not valid URLs never reach a route.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       if (speaksAnthropic(request)) reply.header('request-id', request.id);
-      // Hooks do not run for it.
+      // Hooks do not run in this case.
       drainAfter(reply.raw as ServerResponse);
       sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts);
     },
@@ -169,7 +169,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   app.decorateRequest('baseModel', null);
   app.setValidatorCompiler(compileValidator);
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts));
-  // Hooks that wait for nothing are no promises: each of those would cost every request a few turns of the queue.
+  // Hooks that do not wait are not async: each promise would cost every request some turns of the queue.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     // Clients of that API show it in their errors.
@@ -186,7 +186,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   refuseOtherQueries(app);
   refuseRouteMisses(app);
   requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
-  // At once and without its body: in a burst even reading what is refused takes its time from the others.
+  // Before the body is read: in a burst, even reading refused bodies takes time from accepted ones.
   app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
     if (routeOptions.config.samples) parts.inference.checkRoom();
     done();
@@ -216,7 +216,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
   app.addHook('onClose', () => bodies.close());
-  // A drain gives answers in the background its time, too.
+  // A drain also gives background answers their time.
   app.addHook('onClose', () => routeParts.background.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   const watch = new FeedWatch(parts.store);
@@ -239,7 +239,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   return app;
 }
 
-/** A compressed body would be read as if it were plain, and small ones could unfold to anything: nothing here unpacks them. */
+/** Refuses compressed bodies: they would be parsed as plain, and unpacking small ones could take any memory. */
 function refuseEncodedBodies({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? '';
   if (encoding === '' || encoding === 'identity') return;
@@ -262,10 +262,10 @@ function sendError(
   const { scope, fieldNames } = request.routeOptions.config;
   const answer = toErrorAnswer(fault, scope, fieldNames, (name) => partOf(name, request));
   tellFault(request, answer.body.error.code);
-  // Kept open, the connection takes the rest of a body whose length is known.
+  // A connection that stays open takes the rest of a body with a known length.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
-  // A client that left is no failure, and reads no answer.
+  // A client that left is not a failure, and reads no answer.
   if (answer.isInternal && !reply.raw.destroyed)
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
@@ -278,19 +278,22 @@ function sendError(
     .send(errorFormOf(request)(answer.body, request.id, answer.status));
 }
 
-/** Form of the errors of a request: that of its route. Routes of several APIs, and requests that match no route, have that of the client. */
+/**
+ * Form of a request's errors: its route's. For routes of several APIs, and for requests without a route, the
+ * client's.
+ */
 function errorFormOf(request: FastifyRequest): ErrorForm {
   const { scope, toErrorForm = scope === undefined ? 'of-client' : null } = request.routeOptions.config;
   if (toErrorForm !== null && toErrorForm !== 'of-client') return toErrorForm;
   return toErrorForm !== null && speaksAnthropic(request) ? toMessagesError : (body) => body;
 }
 
-/** The part of a request that has a parameter of that name. */
+/** The part of a request with a parameter of that name. */
 function partOf(name: string, { params, query, headers }: FastifyRequest): ValidatedPart {
   const has = (part: unknown): boolean => typeof part === 'object' && part !== null && Object.hasOwn(part, name);
   if (has(params)) return 'path';
   if (has(query)) return 'query';
-  // Headers are named as they are written, fields in lower case.
+  // Header names are capitalised, fields are in lower case.
   return name !== name.toLowerCase() && Object.hasOwn(headers, name.toLowerCase()) ? 'header' : 'body';
 }
 
@@ -305,7 +308,7 @@ const PARTS: Readonly<Record<string, ValidatedPart>> = {
   headers: 'header',
 };
 
-/** Fastify's own refusals as ours; everything else is left as it is. */
+/** Converts Fastify's refusals to ours; other errors stay unchanged. */
 function translate(error: FastifyError, request: FastifyRequest): Error {
   if (error.validation) {
     const part = PARTS[error.validationContext ?? 'body'] ?? 'body';
@@ -322,7 +325,7 @@ function translate(error: FastifyError, request: FastifyRequest): Error {
         { cause: error },
       );
     default:
-      // Malformed paths, lengths and headers: the framework's words are fit for the client.
+      // Malformed paths, lengths and headers: the framework's messages are fit for clients.
       if (!error.code?.startsWith('FST_') || error.statusCode !== 400) return error;
       return new RequestError('request.malformed', error.message, {
         cause: error,

@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
 
 const ALGORITHM = 'aes-128-ecb';
-/** One block: the position, and zeros by which an id of this entity is known. */
+/** One block: the position, and zeros that authenticate an id of this entity. */
 const BLOCK_BYTES = 16;
 const POSITION_BYTES = 8;
 
 /**
- * The id of an event by its position among the events of all entities. It is encrypted under the entity's internal id, which no answer contains: positions
- * would tell a tenant how much the others do.
+ * Converts an event's position among all entities' events to its id. Encrypted with the entity's internal id,
+ * which no answer contains: plain positions would reveal the activity of other tenants.
  */
 export function eventIdOf(position: number, entityId: string): string {
   const block = Buffer.alloc(BLOCK_BYTES);
@@ -16,7 +16,7 @@ export function eventIdOf(position: number, entityId: string): string {
   return Buffer.concat([cipher.update(block), cipher.final()]).toString('base64url');
 }
 
-/** The position of an event by its id; null when it is no id of an event that this entity can have seen. */
+/** Position of an event by its id; null if the id cannot belong to an event of this entity. */
 export function positionOfEvent(id: string, entityId: string): number | null {
   const block = Buffer.from(id, 'base64url');
   if (block.length !== BLOCK_BYTES) return null;

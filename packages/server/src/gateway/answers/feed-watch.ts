@@ -1,11 +1,11 @@
 import type { Store } from '@trainyard/store';
 
-/** How soon what another process wrote is seen. */
+/** Delay until another process's writes are noticed. */
 const LOOK_MS = 500;
 
 /**
- * Wakes whoever waits for something to happen. The store is looked at for all of them together, whichever process wrote to it, and only while
- * somebody waits.
+ * Wakes callers that wait for changes. One check of the store serves all of them, for writes of any process,
+ * and runs only while someone waits.
  */
 export class FeedWatch {
   readonly #store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>;
@@ -16,7 +16,7 @@ export class FeedWatch {
   #numChanges = 0;
   #timer: NodeJS.Timeout | null = null;
   #isLooking = false;
-  /** Told while it looked: what was told of may have come behind the look. */
+  /** Notified during a check, which may have missed the change. */
   #looksAgain = false;
   #isClosed = false;
 
@@ -30,12 +30,15 @@ export class FeedWatch {
     return this.#isClosed;
   }
 
-  /** How often something was seen to have happened. Take it before reading: `change` then misses nothing that came after the read. */
+  /** Number of noticed changes. Read it before reading the store: `change` then misses no later change. */
   get numChanges(): number {
     return this.#numChanges;
   }
 
-  /** Resolves when something may have happened since that count, when the signal aborts, or when the watch is closed. */
+  /**
+   * Resolves when something may have changed since that count, when the signal aborts, or when the watch is
+   * closed.
+   */
   async change(since: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#isClosed || this.#numChanges !== since) return;
     const woken = Promise.withResolvers<void>();
@@ -48,7 +51,7 @@ export class FeedWatch {
     this.#waiting.delete(wake);
   }
 
-  /** Ends every wait, and all that come. */
+  /** Ends all current and future waits. */
   close(): void {
     this.#isClosed = true;
     this.#unwatch();
@@ -56,7 +59,7 @@ export class FeedWatch {
     this.#wakeAll();
   }
 
-  /** Told that something happened. */
+  /** Handles a notification. */
   #lookNow(): void {
     if (this.#isLooking) this.#looksAgain = true;
     if (this.#isLooking || this.#waiting.size === 0) return;
@@ -76,15 +79,15 @@ export class FeedWatch {
     this.#looksAgain = false;
     try {
       const last = await this.#store.lastFeedPosition();
-      // At the first look nobody knows what came before it.
+      // The first check has nothing to compare with.
       if (last !== this.#lastSeen) this.#wakeAll();
       this.#lastSeen = last;
     } catch {
-      // The store is busy: it is looked at again.
+      // The store is busy: the next check follows.
     }
     this.#isLooking = false;
     if (this.#waiting.size > 0) this.#lookIn(this.#looksAgain ? 0 : this.#lookMs);
-    // Whoever waits next has looked by itself first.
+    // The next waiter will have read the store itself.
     else this.#lastSeen = null;
   }
 

@@ -12,22 +12,24 @@ const MAX_KEY_CHARACTERS = 256;
 const KEY_PATTERN = /^[\x20-\x7e]+$/;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** An answer that was just made, or that an earlier request with the same key got. */
+/** A new answer, or the stored one of an earlier request with the same key. */
 interface Answered {
   status: number;
   body: string;
 }
 
-/** Turns a body into what the store keeps, so that the effect and its answer are one transaction. Undefined without a key. */
+/**
+ * Converts a body to the store's form, so that the effect and its answer are one transaction. Undefined
+ * without a key.
+ */
 export type Completes = (body: object) => IdempotentAnswer | undefined;
 
 /**
  * Runs `act` at most once per `Idempotency-Key` of the calling API key; without the header it just runs.
- *
- * Same key, route and body → the stored answer, byte for byte. Another body or route → 422. Still running → 409 with
- * `Retry-After`. When `act` throws, the key is free again, so a repeat is tried anew; `act` must not throw after its effect.
- *
- * @param act gets `completes`: pass its result to the store call that has the effect, where the store offers to
+ * Same key, route and body → the stored answer, byte for byte. Another body or route → 422. Still running →
+ * 409 with `Retry-After`. If `act` throws, the key is freed for a retry; `act` must not throw after its
+ * effect.
+ * @param act gets `completes`: pass its result to the store call with the effect, if that call accepts it
  */
 export async function answerOnce(
   store: Store,
@@ -49,8 +51,8 @@ export async function answerOnce(
 }
 
 /**
- * The same for a body that is stored while it comes in: whether it was sent before is known when all of it has come. So `act` stages its
- * content, and has its effect only behind the end of it, which does not come for a repeat.
+ * The same for a body that is stored while it comes in: a repeat is only recognised at its end. So `act` must
+ * stage the content, and have its effect only after the end, which a repeat never reaches.
  */
 export async function answerUploadOnce(
   store: Store,
@@ -68,7 +70,7 @@ export async function answerUploadOnce(
   try {
     return await finish(store, identity, reply, await act(content, completesOf(identity)));
   } catch (error) {
-    // Refused before its content was looked at: it may have been fit for its first request.
+    // Refused before its content was read: its first request may have been accepted.
     if (content.state === 'unread') await content.skip();
     if (content.earlier !== null) return sendAgain(reply, content.earlier);
     const taken = content.state === 'begun' ? await giveUp(store, request, identity, error) : null;
@@ -77,10 +79,10 @@ export async function answerUploadOnce(
   }
 }
 
-/** A body whose end is an error when it was answered before. */
+/** A body that throws at its end if it was answered before. */
 class OnceContent implements AsyncIterable<Buffer> {
   state: 'unread' | 'reading' | 'begun' = 'unread';
-  /** The stored answer of a repeat, once that is known. */
+  /** Stored answer of a repeat, once known. */
   earlier: Answered | null = null;
   readonly #body: AsyncIterable<Buffer>;
   readonly #begin: (digest: string) => Promise<Answered | null>;
@@ -102,7 +104,7 @@ class OnceContent implements AsyncIterable<Buffer> {
     this.state = 'begun';
   }
 
-  /** Reads it for nothing but its digest. */
+  /** Reads it only for its digest. */
   async skip(): Promise<void> {
     try {
       for await (const chunk of this) void chunk;
@@ -120,7 +122,7 @@ function identityOf(request: FastifyRequest): Identity | null {
   return key === null ? null : { keyId: callerOf(request).keyId, key };
 }
 
-/** Claims the key for this request. @returns the stored answer when it was answered before */
+/** Claims the key for this request. @returns the stored answer of an earlier request */
 async function begin(store: Store, request: FastifyRequest, identity: Identity): Promise<Answered | null> {
   const state = await store.beginIdempotent({ ...identity, requestHash: hashOf(request) });
   switch (state.kind) {
@@ -144,10 +146,9 @@ async function begin(store: Store, request: FastifyRequest, identity: Identity):
 }
 
 /**
- * After a failure. A process that was stopped for longer than others wait finds that one of them has answered: where it refuses what they have done, such as to
- * delete what they have deleted, theirs is the answer.
- *
- * @returns that answer; null when this request has failed
+ * Frees the key after a failure. A process that stalled may find that another has answered: if it then fails
+ * on the other's effect (such as a repeated delete), the other's answer counts.
+ * @returns that answer; null if this request has failed
  */
 async function giveUp(
   store: Store,
@@ -158,7 +159,7 @@ async function giveUp(
   const isOurs = await store.abandonIdempotent(identity);
   if (isOurs || !(error instanceof RequestError)) return null;
   const taken = await begin(store, request, identity);
-  // Nobody has it.
+  // No other request holds the key.
   if (taken === null) await store.abandonIdempotent(identity);
   return taken;
 }
@@ -191,7 +192,7 @@ function keyOf(request: FastifyRequest): string | null {
   ]);
 }
 
-/** The route and its query are part of the request: one key cannot make two different things. */
+/** The route and its query are part of the request: one key cannot create two different things. */
 function hashOf(request: FastifyRequest): string {
   const [path = '', query = ''] = request.url.split('?', 2);
   return createHash('sha256')

@@ -5,37 +5,36 @@ import type { FeedWatch } from './feed-watch.ts';
 import { showSignsOfLife } from './signs-of-life.ts';
 import { abortOnDisconnect, beginEventStream, writeWhole } from './sse.ts';
 
-/** How soon a client comes back after a lost connection. */
+/** Delay until a client reconnects. */
 const RETRY_MS = 2_000;
 
-/** An event as it is sent; `id` is what `Last-Event-ID` names. */
+/** An event in the stream; `id` is for `Last-Event-ID`. */
 export interface LiveEvent {
   id: string;
   type: string;
 }
 
-/** Events behind the last one, and whether none will ever follow. */
+/** Events after the last one; `isOver`: none will follow. */
 export interface LiveBatch {
   events: readonly LiveEvent[];
   isOver: boolean;
 }
 
-/** Whether the client asks for events as they happen. */
+/** True if the client requests a live stream of events. */
 export function wantsLiveEvents({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes('text/event-stream') === true;
 }
 
-/** The last event that the client has seen, as it says after a lost connection. Null: none. */
+/** Last event that the client has received, sent after a lost connection. Null: none. */
 export function lastEventIdOf({ headers }: FastifyRequest): string | null {
   const id = headers['last-event-id'];
   return typeof id === 'string' && id !== '' ? id : null;
 }
 
 /**
- * Sends events as they happen, until there are no more, the client goes away or the service ends. A client that reads slowly holds up nothing but
- * itself: what it has not read stays in the store.
- *
- * @param read what comes behind the event of that id; null = from the beginning
+ * Streams events until there are no more, the client leaves or the service ends. A slow client delays only
+ * itself: unread events stay in the store.
+ * @param read returns events after the one with that id; null = from the start
  */
 export async function sendLiveEvents(
   reply: FastifyReply,
@@ -44,7 +43,7 @@ export async function sendLiveEvents(
   read: (after: string | null) => Promise<LiveBatch>,
 ): Promise<void> {
   const signal = abortOnDisconnect(reply);
-  // The first look may be refused, with a status of its own.
+  // The first read may be refused, with its own status.
   let seen = watch.numChanges;
   let batch = await read(start);
   let after = start;
@@ -52,7 +51,8 @@ export async function sendLiveEvents(
   const endSigns = showSignsOfLife(response);
   const write = (text: string) => writeWhole(response, text, signal);
   try {
-    // An id without data is no event: it tells where the stream began to a client that loses it before its first one.
+    // An id without data is not an event: it gives the start position to a client that loses the stream
+    // before its first event.
     await write(`retry: ${RETRY_MS}\n${start === null ? '' : `id: ${start}\n`}\n`);
     for (;;) {
       for (const event of batch.events) {
@@ -66,7 +66,8 @@ export async function sendLiveEvents(
       batch = await read(after);
     }
   } catch {
-    // The client has left, or the store cannot be read: the client comes back and goes on behind what it has.
+    // The client has left, or the store is unreadable: the client reconnects and continues after its last
+    // event.
   } finally {
     endSigns();
   }

@@ -1,7 +1,7 @@
 import type { ListPage } from '@trainyard/protocol';
 import type { Page } from '@trainyard/store';
 
-/** A page of records as the wire has it. */
+/** Converts a page of records to the API's form. */
 export function toListPage<Record, Item extends { id: string }>(
   page: Page<Record>,
   toItem: (record: Record) => Item,
@@ -16,10 +16,10 @@ export function toListPage<Record, Item extends { id: string }>(
   };
 }
 
-/** Rows asked for at a time when a whole list is walked. */
+/** Rows per page when a whole list is walked. */
 const WALK_LIMIT = 1000;
 
-/** Every record of a paged list, a page at a time. */
+/** All records of a paged list, read page by page. */
 export async function* walkPages<Record extends { id: string }>(
   list: (query: { after: string | null; limit: number }) => Promise<Page<Record>>,
 ): AsyncGenerator<Record> {

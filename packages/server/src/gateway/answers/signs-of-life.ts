@@ -1,25 +1,29 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * How often all streams are looked at: one that nothing was written to since the last look gets a comment, so none is silent for longer than two looks.
- * Proxies give up after 50 s or 60 s unless they are told otherwise, Node's `fetch` after 300 s.
+ * Interval of checks of all streams: one without writes since the last check gets a comment, so none is
+ * silent for longer than two intervals. Proxies close after 50 or 60 s by default, Node's `fetch` after 300
+ * s.
  */
 export const LOOK_MS = 10_000;
-/** Readers of event streams pass over lines that begin with a colon (HTML Living Standard, 9.2.6). vLLM has the same words under `--sse-keep-alive-interval`. */
+/**
+ * Readers of event streams skip lines that start with a colon (HTML Living Standard, 9.2.6). Same text as
+ * vLLM's `--sse-keep-alive-interval`.
+ */
 export const COMMENT = ': keep-alive\n\n';
 
-/** Bytes that the connection of each stream had sent at the last look. */
+/** Bytes sent on each stream's connection by the last check. */
 const streams = new Map<ServerResponse, number | undefined>();
 let timer: NodeJS.Timeout | null = null;
 
 /**
- * Keeps a stream of events from being silent, from its headers on. Each of its writes must be whole events, since comments come between them.
- *
- * @returns how to end that; call it when the stream ends, in whatever way
+ * Keeps an event stream from being silent, from its headers on. Each write must contain whole events, because
+ * comments come between writes.
+ * @returns a function to call when the stream ends, for any reason
  */
 export function showSignsOfLife(response: ServerResponse): () => void {
   streams.set(response, undefined);
-  // One for all: beside others a stream costs an entry, however many chunks it has.
+  // One timer for all, so that a stream costs only an entry.
   timer ??= setInterval(look, LOOK_MS).unref();
   return () => {
     streams.delete(response);
@@ -31,10 +35,10 @@ export function showSignsOfLife(response: ServerResponse): () => void {
 
 function look(): void {
   for (const [response, before] of streams) {
-    // Who has not read what was sent already needs no sign, and more would only lie in memory.
+    // A client that has not read sent data needs no sign, which would only fill memory.
     if (response.destroyed || response.writableEnded || response.writableNeedDrain) continue;
     const numBytes = response.socket?.bytesWritten;
-    if (numBytes === undefined) continue; // behind another answer of its connection
+    if (numBytes === undefined) continue; // queued after another answer of its connection
     if (numBytes === before) response.write(COMMENT);
     streams.set(response, response.socket?.bytesWritten);
   }

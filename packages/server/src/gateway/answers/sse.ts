@@ -7,8 +7,8 @@ import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { COMMENT, showSignsOfLife } from './signs-of-life.ts';
 
 /**
- * A signal that aborts when the client goes away before the answer is complete.
- * Call it before the first wait of a handler, so that no disconnect is missed.
+ * Signal that aborts if the client leaves before the answer is complete. Call it before the first await of a
+ * handler, so that no disconnect is missed.
  */
 export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
@@ -20,13 +20,12 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
 }
 
 /**
- * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type` as the event's name, and no end.
- *
- * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the source. When the
- * client goes away the source is ended and nothing more is written. A failure of the source becomes the last event. While the source has nothing, comments are
- * signs of life.
- *
- * @param options.startsLate a comment comes first: the client has waited. Default false.
+ * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type`
+ * as the event's name, and no end marker.
+ * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the
+ * source. If the client leaves, the source is ended and nothing more is written. A failure of the source
+ * becomes the last event. Comments are sent as signs of life while the source is silent.
+ * @param options.startsLate sends a comment first, because the client has waited. Default false.
  * @param options.toErrorEvent the event, or events, for a failure after the headers
  */
 export async function sendEventStream(
@@ -58,10 +57,10 @@ export async function sendEventStream(
   if (!signal.aborted) writer.end(isNamed ? '' : 'data: [DONE]\n\n');
 }
 
-/** More goes out at once, so that a source that never waits is held up by its reader. */
+/** Larger output is sent at once, so that a source that never waits is slowed by its reader. */
 const MAX_GATHERED_CHARACTERS = 65_536;
 
-/** Writes what comes in one turn of the event loop in one piece: a step of the engine has events of a request, which would each be a write of their own. */
+/** Joins the writes of one turn of the event loop: an engine step has several events of a request. */
 class GatheringWriter {
   readonly #response: ServerResponse;
   readonly #signal: AbortSignal;
@@ -72,10 +71,10 @@ class GatheringWriter {
     this.#signal = signal;
   }
 
-  /** @returns what to wait for before more is written; null: nothing @throws the signal's reason */
+  /** @returns a promise to await before more is written; null: none @throws the signal's reason */
   write(text: string): Promise<unknown> | null {
     this.#signal.throwIfAborted();
-    // Behind all promises that can go on now, whose writes come along.
+    // Runs after all resolved promises, whose writes are included.
     if (this.#gathered === '') process.nextTick(this.#flush);
     this.#gathered += text;
     if (this.#gathered.length >= MAX_GATHERED_CHARACTERS) this.#flush();
@@ -100,14 +99,14 @@ function toEvent(value: object, isNamed: boolean): string {
   return `${name}data: ${toOrderedJson(value)}\n\n`;
 }
 
-/** Sends the headers of an event stream; what follows is written by hand. */
+/** Sends the headers of an event stream; the caller writes the rest. */
 export function beginEventStream(reply: FastifyReply): ServerResponse {
   reply.hijack();
   return reply.raw.writeHead(200, {
     ...toNodeHeaders(reply),
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache',
-    // Reverse proxies would hold events back until their buffer is full.
+    // Reverse proxies would hold back events until their buffer is full.
     'x-accel-buffering': 'no',
   });
 }

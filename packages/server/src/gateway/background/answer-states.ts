@@ -3,23 +3,23 @@ import type { AnswerState, EndedAnswerStatus } from '@trainyard/store';
 
 import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
-/** States of an answer that is computed in the background, as they are kept. */
+/** Stored states of an answer that is computed in the background. */
 
 type Status = Response['status'];
 
-/** An answer as the store keeps it. */
+/** Converts an answer to its stored state. */
 export function toState<S extends Status>(answer: Response & { status: S }): AnswerState<S> {
   return { status: answer.status, answer: toOrderedJson(answer), itemIds: answer.output.map(({ id }) => id) };
 }
 
 export type QueuedAnswer = Response & { status: 'queued' };
 
-/** Before its first token. */
+/** State before the first token. */
 export function queuedAnswer(opening: Response): QueuedAnswer {
   return { ...opening, status: 'queued' };
 }
 
-/** @param text of the answer as it was kept last */
+/** @param text of the last stored answer */
 export function cancelledState(text: string): AnswerState<'cancelled'> {
   return toState({ ...(JSON.parse(text) as Response), status: 'cancelled' });
 }

@@ -16,29 +16,29 @@ import type { Log } from '../../seams/logging/log.ts';
 import { failedState, isEnded, toState } from './answer-states.ts';
 import { EventBatches } from './event-batches.ts';
 
-/** How long other processes wait for a sign of life before an answer counts as lost. */
+/** Time without a sign of life after which an answer counts as lost for other processes. */
 export const ANSWER_LEASE_MS = 30_000;
 const RENEWED_MS = 10_000;
-/** How often a process looks whether its answers were cancelled or their keys revoked. */
+/** Interval at which a process checks if its answers were cancelled or their keys revoked. */
 const LOOK_MS = 1_000;
 const LOST_EVERY_MS = 15_000;
 /** Longer than the time between two heartbeats. */
 const SILENT_MS = 12_000;
-/** An answer that was seen lost is ended or renewed by then. */
+/** By then an answer that seemed lost has ended or been renewed. */
 const FORGOTTEN_MS = 120_000;
 const LOST_AT_ONCE = 100;
 /** Longest wait for events of another process. */
 const POLL_MS = 250;
 const RETRY_MS = 1_000;
-/** How long the end of an answer is tried to be written. */
+/** Maximum number of tries to write an answer's end. */
 const MAX_RETRIES = 300;
 
-/** The same, once the service stops. */
+/** The same limit in time, once the service stops. */
 const LAST_TRIES_MS = 2_000;
-/** Events that are written with the row: whoever reads it sees that its events are kept. */
+/** Events written with the row, so that readers know that events are kept. */
 const NUM_FIRST = 1;
 
-/** Why a run stops without an end of its own: its answer was cancelled, deleted or lost. */
+/** Reason to stop a run without its own end: its answer was cancelled, deleted or lost. */
 const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
 const LOST = {
   code: 'server.unavailable',
@@ -47,17 +47,17 @@ const LOST = {
 
 /** An answer to compute after its request was answered. */
 export interface BackgroundWork {
-  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}; where its events are kept, with the first one. */
+  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}; if its events are kept, with the first one. */
   readonly answer: LiveAnswer;
-  /** The API key of the request: revoking it ends the answer. */
+  /** API key of the request: revoking it ends the answer. */
   readonly keyId: string;
-  /** The answer before its first token. */
+  /** Answer before its first token. */
   readonly opening: Response;
-  /** Whether its events are kept. */
+  /** True if its events are kept. */
   readonly isStreamed: boolean;
-  /** The items for its conversation when it has ended so; null for none. Written together with its end. */
+  /** Items for its conversation after this end; null for none. Written together with the end. */
   readonly turnOf: (ended: Response) => ConversationTurn | null;
-  /** Computes the answer, once, and reports the events of its stream, the first number 0. */
+  /** Computes the answer, once, and reports the events of its stream, starting with number 0. */
   readonly run: (signal: AbortSignal, onEvent: (event: ResponseEvent) => Promise<void>) => Promise<void>;
 }
 
@@ -74,19 +74,20 @@ export interface BackgroundAnswersOptions {
 }
 
 /**
- * Answers that this process computes after their requests were answered. Each ends in exactly one state: the write that ends it needs a live row, so a cancellation
- * by any process, the end of its lease and its own end exclude each other.
+ * Answers that this process computes after their requests were answered. Each ends in exactly one state: the
+ * final write needs a live row, so a cancellation by any process, the end of its lease and its own end
+ * exclude each other.
  */
 export class BackgroundAnswers {
   readonly #store: BackgroundAnswersOptions['store'];
   readonly #log: Log;
-  /** By row: an id may be used again while the end of its earlier answer is still to be noticed. */
+  /** By row, because an id may be reused before the end of its earlier answer was noticed. */
   readonly #runs = new Map<number, Run>();
-  /** Readers of events by the name of their answer. */
+  /** Readers of events, by the name of their answer. */
   readonly #wakes = new Map<string, Set<() => void>>();
   #timer: NodeJS.Timeout | null = null;
   #renewedAt = -Infinity;
-  /** Answers of other processes whose leases are over, and since when this process knows it, in its own time. */
+  /** Answers of other processes with expired leases, and when this process noticed, in its own time. */
   readonly #seenLost = new Map<number, { readonly leaseEndedAt: number; readonly at: number }>();
   readonly #lostTimer: NodeJS.Timeout;
   #closedAt = Infinity;
@@ -101,7 +102,7 @@ export class BackgroundAnswers {
     return this.#runs.size;
   }
 
-  /** Starts to compute. Failures become the state of the answer. */
+  /** Starts computing. A failure becomes the state of the answer. */
   start(work: BackgroundWork): void {
     const { answer, keyId } = work;
     const controller = new AbortController();
@@ -116,15 +117,15 @@ export class BackgroundAnswers {
     this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
   }
 
-  /** Tells that an answer may have ended elsewhere: if this process computes it, it looks at once. */
+  /** Called when an answer may have ended elsewhere: if this process computes it, it checks at once. */
   ended(key: AnswerKey): void {
     void this.#look();
     this.#wake(key);
   }
 
   /**
-   * Fails an answer whose process is gone. Clocks jump and machines sleep, so an ended lease alone is no proof: no heartbeat may have come for
-   * {@link SILENT_MS} of this process's own time.
+   * Fails an answer whose process is gone. Clocks jump and machines sleep, so an expired lease is no proof:
+   * there must also be no heartbeat for {@link SILENT_MS} of this process's own time.
    */
   async endLost(lost: LostAnswer): Promise<void> {
     const { keptAnswers } = this.#store;
@@ -142,7 +143,7 @@ export class BackgroundAnswers {
     return false;
   }
 
-  /** Resolves when there may be new events or a new state of an answer. */
+  /** Resolves when an answer may have new events or a new state. */
   async nextChange(key: AnswerKey): Promise<void> {
     const name = nameOf(key);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -155,7 +156,10 @@ export class BackgroundAnswers {
     if (wakes.size === 0 && this.#wakes.get(name) === wakes) this.#wakes.delete(name);
   }
 
-  /** Resolves when all answers of this process have ended. Ends that cannot be written are given up after {@link LAST_TRIES_MS}. */
+  /**
+   * Resolves when all answers of this process have ended. Final writes that fail are given up after {@link
+   * LAST_TRIES_MS}.
+   */
   async close(): Promise<void> {
     this.#closedAt = performance.now();
     clearInterval(this.#lostTimer);
@@ -197,7 +201,7 @@ export class BackgroundAnswers {
     await this.#finish(answer, ended, batches, turnOf(ended));
   }
 
-  /** Writes that an answer is in progress. Nobody waits for it: a moment without the database costs no answer. */
+  /** Writes that an answer is in progress. Not awaited: a brief loss of the database costs no answer. */
   async #tell(answer: LiveAnswer, response: Response, controller: AbortController): Promise<void> {
     while (this.#runs.has(answer.row)) {
       try {
@@ -210,7 +214,7 @@ export class BackgroundAnswers {
     }
   }
 
-  /** While the database is away the end waits for it. */
+  /** Retries the final write while the database is away. */
   async #finish(
     answer: LiveAnswer,
     ended: Response,
@@ -246,7 +250,7 @@ export class BackgroundAnswers {
       const own = new Set((await keptAnswers.listOwn()).map(({ row }) => row));
       for (const [row, { controller }] of before) if (!own.has(row)) controller.abort(GONE);
       if (performance.now() - this.#renewedAt >= RENEWED_MS) {
-        // Only what is computed: a row without a run has to be found lost.
+        // Renews only computed answers: a row without a run must be found lost.
         await keptAnswers.renew(
           [...before.values()].map(({ answer }) => answer),
           ANSWER_LEASE_MS,
@@ -260,7 +264,7 @@ export class BackgroundAnswers {
             run.controller.abort(new RequestError('request.unauthenticated', 'The API key was revoked or has expired'));
       }
     } catch (error) {
-      // The store is busy, away or closing: it is asked again.
+      // The store is busy, away or closing: the next check follows.
       for (const { doubt } of this.#runs.values()) doubt(error);
     }
   }
@@ -275,7 +279,7 @@ export class BackgroundAnswers {
       for (const [row, { at }] of this.#seenLost) if (performance.now() - at > FORGOTTEN_MS) this.#seenLost.delete(row);
       for (const lost of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(lost);
     } catch {
-      // The next time.
+      // Retried at the next interval.
     }
   }
 
@@ -284,7 +288,7 @@ export class BackgroundAnswers {
   }
 }
 
-/** Whether the same write may work in a moment. */
+/** True if the same write may work soon. */
 function isPassing(error: unknown): boolean {
   return error instanceof StoreError && error.code !== 'store.closed';
 }

@@ -3,12 +3,12 @@ import { type AnswerEvents, StoreError } from '@trainyard/store';
 
 import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
-/** Events that come within this time are written together. */
+/** Events within this time are written together. */
 const GATHERED_MS = 100;
-/** A database that crashes may lose the writes of its last moment, which is shorter than this. */
+/** A crashing database may lose its latest writes, from less than this time. */
 const IN_DOUBT_MS = 10_000;
 
-/** Events of an answer on their way to the store, in batches. A batch that cannot be written waits for the next one. */
+/** Batches an answer's events for the store. A batch that cannot be written waits for the next one. */
 export class EventBatches {
   readonly #write: (events: AnswerEvents) => Promise<void>;
   #pending: string[] = [];
@@ -18,18 +18,21 @@ export class EventBatches {
   #written: { readonly batch: AnswerEvents; readonly at: number }[] = [];
   #isInDoubt = false;
 
-  /** @param numWritten events that were written before */
+  /** @param numWritten events written before */
   constructor(write: (events: AnswerEvents) => Promise<void>, numWritten: number) {
     this.#write = write;
     this.#numWritten = numWritten;
   }
 
-  /** Events before the last one. */
+  /** Number of events before the last one. */
   get numEvents(): number {
     return this.#numWritten + this.#pending.length;
   }
 
-  /** The event that says how the answer ended, in place of an earlier one. It is only for {@link take}: it is written with the state that it tells. */
+  /**
+   * Sets the final event, replacing an earlier one. Only {@link take} returns it, because it is written with
+   * the state it reports.
+   */
   end(last: ResponseEvent): void {
     this.#last = last;
   }
@@ -39,23 +42,26 @@ export class EventBatches {
     this.#writing ??= this.#flush();
   }
 
-  /** Resolves when no write is under way; events may be pending. */
+  /** Resolves when no write is in progress; events may be pending. */
   async settled(): Promise<void> {
     await this.#writing;
   }
 
-  /** The events that were not written; null for none. */
+  /** Unwritten events; null for none. */
   take(): AnswerEvents | null {
     const events = [...this.#pending, ...(this.#last === null ? [] : [toOrderedJson(this.#last)])];
     return events.length === 0 ? null : { firstNumber: this.#numWritten, events };
   }
 
-  /** Reports a failed call of the store. If the database was away, what was written last may be lost, and is written again by {@link restore}. */
+  /**
+   * Reports a failed call of the store. If the database was away, the latest writes may be lost, and {@link
+   * restore} repeats them.
+   */
   doubt(error: unknown): void {
     if (error instanceof StoreError && error.code === 'store.unavailable') this.#isInDoubt = true;
   }
 
-  /** Writes again what is in doubt. The same batch in place of itself changes nothing. */
+  /** Repeats the writes in doubt. Writing a batch twice changes nothing. */
   async restore(): Promise<void> {
     if (!this.#isInDoubt) return;
     this.#isInDoubt = false;
@@ -79,7 +85,7 @@ export class EventBatches {
       const now = performance.now();
       this.#written = [...this.#written.filter(({ at }) => now - at < IN_DOUBT_MS), { batch, at: now }];
     } catch (error) {
-      // They stay pending.
+      // The events stay pending.
       this.doubt(error);
     }
     this.#writing = null;

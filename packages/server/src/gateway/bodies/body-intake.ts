@@ -6,30 +6,33 @@ import { inviteBody } from '../../seams/faults/early-answers.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { ByteBudget, ByteHold } from './byte-budget.ts';
 
-/** The pace that a body must keep while it comes in. Only the time in which the service reads is counted. */
+/** Minimum pace of an incoming body. Only time in which the service reads counts. */
 export interface BodyPace {
-  /** How much has to come in each window, bytes. */
+  /** Minimum bytes per window. */
   readonly windowBytes: number;
   readonly windowMs: number;
-  /** How long a whole body may take, ms. */
+  /** Time limit of a whole body, ms. */
   readonly timeoutMs: number;
-  /** How long a body waits for room in memory, ms; then it is refused. */
+  /** Maximum wait of a body for memory, ms; then it is refused. */
   readonly maxWaitMs: number;
 }
 
-/** So much of a body is held without being asked for: a connection has as much in its buffers. */
+/** This much of a body is held without a charge: a connection's buffers hold as much. */
 const FREE_BYTES = 65_536;
 
 interface BodyOptions {
   /** Bytes. */
   readonly limit: number;
-  /** Where the bytes are charged while they are held; null = they are not held. */
+  /** Budget charged while the bytes are held; null = they are not held. */
   readonly budget: ByteBudget | null;
-  /** The refusal of a body above the limit. */
+  /** Refusal of a body above the limit. */
   readonly tooLarge?: (limit: number) => RequestError;
 }
 
-/** The only way in which bodies are read: up to a limit, at a pace, and against a budget that is charged for what has come. */
+/**
+ * The only reader of bodies: up to a limit, at a minimum pace, and with a budget that is charged for received
+ * bytes.
+ */
 export class BodyIntake {
   readonly #pace: BodyPace;
 
@@ -37,23 +40,22 @@ export class BodyIntake {
     this.#pace = pace;
   }
 
-  /** @throws {RequestError} `request.body_too_large` for a length that says so */
+  /** @throws {RequestError} `request.body_too_large` for such a `Content-Length` */
   open(request: FastifyRequest, payload: Readable, options: BodyOptions): IncomingBody {
     return new IncomingBody(request, payload, options, this.#pace);
   }
 }
 
-/** Room in memory that a request holds. */
+/** Memory held by a request. */
 export interface BodyRoom {
   /**
-   * Charges more bytes of the same request, which may have to wait for them.
-   *
+   * Charges more bytes to the same request, and waits for them if needed.
    * @throws {RequestError} `request.too_many`
    */
   charge(numBytes: number): Promise<void>;
 }
 
-/** One body on its way in. Its bytes come once. */
+/** One incoming body. Its bytes can be read once. */
 export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
   readonly #request: FastifyRequest;
   readonly #payload: Readable;
@@ -81,20 +83,20 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
     this.#tooLarge = tooLarge;
     this.#pace = pace;
     this.#hold = budget?.open(request.caller?.keyId ?? '') ?? null;
-    // A body that is still coming in ends with its client; one that is there belongs to whoever reads it.
+    // An incomplete body ends with its client; a complete one belongs to its reader.
     request.end.onEnd(() => {
       if (!this.#isComplete) this.giveBack();
     });
   }
 
-  /** Gives back what the body was charged, once; its bytes are not held any more. */
+  /** Returns the body's charge, once, when its bytes are not held any more. */
   giveBack(): void {
     this.#hold?.giveBack();
   }
 
   /** @throws {RequestError} `request.body_too_large`, `request.timeout`, `request.too_many` */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, undefined> {
-    // The stream must outlive a refusal: destroying it would close the connection before the answer is out.
+    // The stream must outlive a refusal: destroying it would close the connection before the answer is sent.
     inviteBody(this.#request.raw);
     const chunks = this.#payload.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
     for (;;) {
@@ -119,14 +121,17 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
     return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
   }
 
-  /** A small body that has come in with the head of its request, as nearly all do: nothing has to be waited for. Null for any other. */
+  /**
+   * Returns a small body that came with the head of its request, as almost all do, without waiting. Null for
+   * any other.
+   */
   #present(): Buffer | null {
     const { readableLength } = this.#payload;
     if (Number(this.#request.headers['content-length']) !== readableLength || readableLength === 0) return null;
     if (readableLength > Math.min(FREE_BYTES, this.#limit)) return null;
     const chunk: unknown = this.#payload.read(readableLength);
     if (!Buffer.isBuffer(chunk)) return null;
-    // The end of the stream comes by itself, a turn later.
+    // The stream's end follows by itself, a turn later.
     this.#payload.resume();
     this.#numBytes = chunk.length;
     this.#isComplete = true;
@@ -148,7 +153,7 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
     );
   }
 
-  /** Awaits the next piece; throws the refusal of a client that is too slow. */
+  /** Awaits the next chunk; throws the refusal of a client that is too slow. */
   async #inTime(next: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
     const { windowMs, windowBytes, timeoutMs } = this.#pace;
     for (;;) {
@@ -160,7 +165,7 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
       this.#windowReadMs += elapsedMs;
       if (arrived !== null) return arrived;
       if (this.#readMs >= timeoutMs) {
-        // What is still to come fails with the connection.
+        // The pending read fails with the connection.
         next.catch(() => undefined);
         throw tooSlow(`The body was not received within ${timeoutMs / 1000} s`);
       }
@@ -177,7 +182,7 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
   }
 }
 
-/** Nobody reads what it says. */
+/** Internal signal; its message has no reader. */
 class ClientLeft extends Error {
   override readonly name = 'ClientLeft';
 }
@@ -190,7 +195,7 @@ function tooSlow(message: string): RequestError {
   return new RequestError('request.timeout', `${message}; send it again`, { headers: { connection: 'close' } });
 }
 
-/** Null when nothing came in time. */
+/** Null after the timeout. */
 async function raced<Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

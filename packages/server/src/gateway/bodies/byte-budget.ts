@@ -1,44 +1,43 @@
-/** The budgets charged for bodies that are held while they come in. */
+/** Budgets for bodies held while they come in. */
 export interface BodyBudgets {
-  /** JSON bodies, until their requests have ended: what was parsed takes as much and more. */
+  /** JSON bodies, until their requests have ended: parsed values take at least as much memory. */
   readonly requests: ByteBudget;
   /** Bodies with trajectories, until they are stored. */
   readonly uploads: ByteBudget;
 }
 
 /**
- * Bytes that may be held at a time, charged as they come in.
- *
- * One owner may hold as much as it leaves free: half of all when it is alone, a third beside another such owner. So there is always room for
- * one who has nothing yet. Bodies that need more wait, unread; the one that has waited longest goes on in a reserve of its own, up to its
- * end, so that bodies that wait for each other all come to an end.
+ * Maximum bytes held at a time, charged as they come in.
+ * An owner may hold as much as it leaves free: half if it is the only one, a third next to another such
+ * owner. So a new owner always finds room. Bodies that need more wait, unread; the longest waiting one
+ * continues in a reserve until its end, so that bodies that wait for each other all finish.
  */
 export class ByteBudget {
   readonly #totalBytes: number;
   readonly #usedBytesOf = new Map<string, number>();
   #usedBytes = 0;
-  /** Who may use the reserve. While nobody does, nobody waits. */
+  /** Holder of the reserve. While there is none, no body waits. */
   #reserved: ByteHold | null = null;
-  /** By owner, each in the order of asking. */
+  /** By owner, in order of requests. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #numAsked = 0;
 
-  /** @param totalBytes beside the reserve, which takes what one body may have */
+  /** @param totalBytes without the reserve, which holds one body of the maximum size */
   constructor(totalBytes: number) {
     this.#totalBytes = totalBytes;
   }
 
-  /** Whether nothing is held and nobody waits. */
+  /** True if nothing is held and no body waits. */
   get isWhole(): boolean {
     return this.#usedBytes === 0 && this.#usedBytesOf.size === 0 && this.#reserved === null && this.#waiting.size === 0;
   }
 
-  /** A body of `owner` that has nothing yet. */
+  /** Opens a hold without bytes for a body of `owner`. */
   open(owner: string): ByteHold {
     return new ByteHold(this, owner);
   }
 
-  /** True: the bytes are the hold's. False: there is no room for them now. */
+  /** Charges the bytes to the hold. False if there is no room now. */
   take(hold: ByteHold, bytes: number): boolean {
     if (this.#reserved === hold) return true;
     const owned = this.#usedBytesOf.get(hold.owner) ?? 0;
@@ -53,7 +52,7 @@ export class ByteBudget {
     return true;
   }
 
-  /** Resolves with true when the bytes are the hold's, with false when the hold was given back. */
+  /** Resolves with true once the bytes are charged, with false if the hold was given back. */
   wait(hold: ByteHold, bytes: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiter = { hold, bytes, number: (this.#numAsked += 1), resolve };
@@ -107,10 +106,10 @@ interface Waiter {
   readonly resolve: (isTaken: boolean) => void;
 }
 
-/** One body's share of a budget. Its bytes and what it waits for are the budget's business alone. */
+/** One body's share of a budget. Only the budget changes its bytes and its waiter. */
 export class ByteHold {
   readonly owner: string;
-  /** Bytes that count against the owner; those in the reserve do not. */
+  /** Bytes that count against the owner, without those in the reserve. */
   takenBytes = 0;
   waiter: Waiter | null = null;
   readonly #budget: ByteBudget;
@@ -121,12 +120,12 @@ export class ByteHold {
     this.owner = owner;
   }
 
-  /** Takes more bytes at once. False: they have to be waited for, with `wait`. */
+  /** Takes more bytes at once. False: call `wait` for them. */
   grow(bytes: number): boolean {
     return !this.#isGivenBack && this.#budget.take(this, bytes);
   }
 
-  /** Resolves with true when the bytes are taken, with false when everything was given back meanwhile. */
+  /** Resolves with true once the bytes are taken, with false if everything was given back meanwhile. */
   wait(bytes: number): Promise<boolean> {
     return this.#isGivenBack ? Promise.resolve(false) : this.#budget.wait(this, bytes);
   }

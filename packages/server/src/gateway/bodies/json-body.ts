@@ -21,15 +21,19 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** SHA-256 of the body as sent, in hex; only for requests with an `Idempotency-Key`. */
     bodyDigest: string | null;
-    /** Share of the budget that the JSON body holds, until the request and the work after it have ended. Null before it was read. */
+    /**
+     * Budget share of the JSON body, held until the request and the work after it have ended. Null before it
+     * was read.
+     */
     bodyRoom: BodyRoom | null;
   }
 }
 
 /**
- * Parses JSON bodies. A syntax error is reported with its position; an empty body is no body; `__proto__` keys are dropped.
- * Bytes that are no UTF-8 are refused, numbers that are infinite here, and what nests too deeply or holds too many values. A `seed` beyond 2^53, of the body or its `sampling_params`, becomes a string of its digits, since a
- * number would lose bits.
+ * Parses JSON bodies. A syntax error is reported with its position; an empty body counts as absent;
+ * `__proto__` keys are dropped. Refused are invalid UTF-8, infinite numbers, and bodies that nest too deeply
+ * or hold too many values. A `seed` beyond 2^53, of the body or its `sampling_params`, becomes a string of
+ * its digits, because a number would lose bits.
  */
 export function acceptJsonBodies(
   app: FastifyInstance,
@@ -55,7 +59,7 @@ export function acceptJsonBodies(
       if (tooDeep !== null) throw nestingFault(tooDeep);
       const infinite = mayHoldInfinity(text) ? placeOfInfinity(body) : null;
       if (infinite !== null) throw infinityFault(infinite);
-      // What was parsed is held for as long as the request is, also while that waits for its turn.
+      // Parsed values are held until the end of the request, including its wait for a turn.
       request.end.onEnd(() => (request.detachedEnd ?? request.end).onEnd(() => incoming.giveBack()));
       request.bodyRoom = incoming;
       keepSourceTexts(body, text);
@@ -89,12 +93,12 @@ function nestingFault(loc: readonly string[]): RequestError {
 
 const BYTE_ORDER_MARK = 0xfe_ff;
 
-/** The text of a JSON body, which is UTF-8 and nothing else. @throws {RequestError} `request.invalid_json` */
+/** Text of a JSON body, which must be UTF-8. @throws {RequestError} `request.invalid_json` */
 export function utf8Text(bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  // A byte order mark says nothing of the body.
+  // Drops a byte order mark.
   if (isUtf8(bytes)) return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
-  // What cannot be decoded reads as U+FFFD: there the bytes of the text differ from those that were sent.
+  // Invalid bytes read as U+FFFD: there the text's bytes differ from those sent.
   const decoded = Buffer.from(text, 'utf8');
   let position = 0;
   while (bytes[position] === decoded[position]) position += 1;
@@ -105,8 +109,7 @@ export function utf8Text(bytes: Buffer): string {
 }
 
 /**
- * One JSON body; undefined when there is none.
- *
+ * Parses a JSON body; undefined if it is empty.
  * @throws {RequestError} `request.invalid_json`
  */
 export function parseJsonBody(text: string): unknown {
@@ -130,15 +133,15 @@ function syntaxFault(error: Error, text: string): RequestError {
   );
 }
 
-/** Where a seed may stand in a body. */
+/** Places of a seed in a body. */
 const SEED_PLACES = [['seed'], ['sampling_params', 'seed']] as const;
 
-/** A seed beyond 2^53 as a string of its digits. */
+/** Replaces a seed beyond 2^53 by a string of its digits. */
 function keepSeedDigits(body: unknown, text: string): unknown {
   return SEED_PLACES.reduce((kept, place) => withSeedDigits(kept, place, text, place), body);
 }
 
-/** @param place of the seed below this value @param wholePlace from the body on */
+/** @param place of the seed below this value @param wholePlace its place from the body's root */
 function withSeedDigits(
   value: unknown,
   [name, ...rest]: readonly string[],
@@ -156,8 +159,8 @@ function seedDigits(seed: number, text: string, place: readonly string[]): numbe
   if (!Number.isInteger(seed) || Number.isSafeInteger(seed)) return seed;
   const literal = numberLiteralAt(text, place);
   if (literal === null) throw new Error(`the number ${seed} was read where none is written`);
-  // A fraction or an exponent means the number that it rounds to, as for every reader of JSON.
+  // A fraction or an exponent means the number it rounds to, as for any JSON parser.
   if (/^-?\d+$/.test(literal)) return literal;
-  // The limit of 64 bits is written so by every client that has no integers of its own.
+  // Clients without 64-bit integers write the limit of 64 bits like this.
   return Math.abs(seed) === 2 ** 63 ? String(seed) : String(BigInt(seed));
 }

@@ -8,24 +8,24 @@ import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteScope } from '../../seams/faults/route-scope.ts';
 
-/** An error in the form of an API. */
+/** Converts an error to the form of an API. */
 export type ErrorForm = (body: ErrorBody, requestId: string, status: number) => object;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Every route declares one; registering a route without it throws. */
+    /** Required for every route; registering a route without it throws. */
     scope?: RouteScope;
     /** Replaces `scope` for requests that came through a proxy. */
     forwardedScope?: RouteScope;
-    /** It samples: while as many requests are in flight as may be it is refused before its body is read. */
+    /** The route samples: at the limit of requests in flight it is refused before its body is read. */
     samples?: boolean;
-    /** The schema of the body, where the route itself checks it. */
+    /** Schema of the body, if the route checks it itself. */
     body?: object;
-    /** Media types accepted besides JSON. */
+    /** Accepted media types in addition to JSON. */
     mediaTypes?: readonly string[];
-    /** The form's own names for the fields of a chat, or of a text completion. Default: theirs. */
+    /** The form's names for the fields of a chat or a text completion. Default: unchanged. */
     fieldNames?: FieldNames;
-    /** Errors as the clients of the route's form read them; `of-client`: as the headers of the client say. Default: as they are. */
+    /** Error form of the route's clients; `of-client`: depends on the client's headers. Default: unchanged. */
     toErrorForm?: ErrorForm | 'of-client';
   }
   interface FastifyRequest {
@@ -34,14 +34,14 @@ declare module 'fastify' {
   }
 }
 
-/** Names the part that is away, in answers that are made from what this process remembers of it. */
+/** Header with the unavailable part, in answers from cached data. */
 const DEGRADED_HEADER = 'x-trainyard-degraded';
 
 /**
- * Bearer-key authentication for every route registered afterwards; without a key the cookie of a signed-in browser counts, for pages of the service
- * itself. Runs before the body is read.
- *
- * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
+ * Bearer-key authentication for every route registered afterwards; without a key the cookie of a signed-in
+ * browser counts, for pages of the service itself. Runs before the body is read.
+ * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin`
+ * includes the others.
  */
 export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch): void {
   app.decorateRequest('caller', null);
@@ -52,7 +52,7 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
   app.addHook('onRequest', async (request, reply) => {
     const { scope: own, forwardedScope } = request.routeOptions.config;
     const scope = forwardedScope !== undefined && isForwarded(request) ? forwardedScope : own;
-    // No scope: the request matches no route and will be answered 404 or 405.
+    // No scope: no route matches, and the answer will be 404 or 405.
     if (scope === undefined || scope === 'public') return;
     const token = sessionTokenIfAny(request);
     const signedIn = token === null ? null : await sessionCaller(request, token, store);
@@ -69,13 +69,13 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
   });
 }
 
-/** The session of a browser. Null when a key was sent, which comes first, and when there is none. */
+/** Session token of a browser. Null without one, and if a key was sent, which takes precedence. */
 function sessionTokenIfAny(request: FastifyRequest): string | null {
   const { authorization, 'x-api-key': named } = request.headers;
   return authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
 }
 
-/** The key that a signed-in browser speaks for, and its session. Null when nobody is signed in by it any more. */
+/** Key of a signed-in browser, and its session. Null if the session has ended. */
 async function sessionCaller(
   request: FastifyRequest,
   token: string,
@@ -92,7 +92,7 @@ const BEARER = /^bearer +(\S+)$/i;
 
 async function authenticate(request: FastifyRequest, store: Store): Promise<Caller> {
   const { authorization, 'x-api-key': named } = request.headers;
-  // Clients of the Anthropic API have a header of their own for the same key.
+  // Clients of the Anthropic API send the same key in their own header.
   const secret = authorization === undefined ? [named].flat()[0]?.trim() : BEARER.exec(authorization.trim())?.[1];
   const caller = secret === undefined ? null : await store.verifyKey(secret);
   if (caller) return caller;
@@ -108,16 +108,19 @@ function refusalOf(secret: string | undefined, sent: string | string[] | undefin
   return 'The API key is not valid: it is unknown, revoked or expired';
 }
 
-/** The caller of an authenticated route. */
+/** Caller of an authenticated route. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error('a public route has no caller');
   return request.caller;
 }
 
-/** Longest project name that is recorded; longer ones are cut. */
+/** Longest recorded project name; longer ones are truncated. */
 const MAX_PROJECT_CHARACTERS = 256;
 
-/** The project that usage is attributed to: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null when neither was sent. */
+/**
+ * Project for usage records: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null if neither
+ * was sent.
+ */
 export function projectOf(request: FastifyRequest): string | null {
   const header = request.headers['compat-project'] ?? request.headers['openai-project'];
   const project = (Array.isArray(header) ? header[0] : header)?.trim().slice(0, MAX_PROJECT_CHARACTERS);

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { hostNameOf, isLoopbackName } from '../../seams/network/network-names.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 
-/** Stands for pages of this machine in a list of origins. */
+/** Entry for pages of this machine in a list of origins. */
 const LOCAL_PAGES = 'localhost';
 /** Response headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = [
@@ -31,16 +31,15 @@ const EXPOSED_HEADERS = [
   'X-Trainyard-Left-Out',
 ].join(', ');
 const METHODS = 'GET, HEAD, POST, PUT, DELETE';
-/** How long a browser may remember the answer to a preflight, seconds. */
+/** Cache time of a preflight's answer in browsers, seconds. */
 const MAX_AGE_SECONDS = 600;
 
 /**
- * Cross-origin resource sharing: preflights are answered without a key, and answers tell a browser whose pages may read them. No origin
- * is ever given credentials: a key is a header that the page itself has to know, and the cookie of a signed-in browser counts for pages of the service
- * alone (`session-cookie.ts`).
- *
- * @param allowedOrigins such as `https://app.example`; `localhost` stands for all pages of this machine, `*` for everyone. Pages of the
- *   service's own origin may always read.
+ * Cross-origin resource sharing: answers preflights without a key, and adds the headers that let other pages
+ * read answers. No origin ever gets credentials: pages must know a key themselves, and the cookie of a
+ * signed-in browser is only valid for pages of the service (`session-cookie.ts`).
+ * @param allowedOrigins such as `https://app.example`; `localhost` means all pages of this machine, `*`
+ * everyone. Pages of the service's own origin may always read.
  */
 export function shareAcrossOrigins(app: FastifyInstance, allowedOrigins: readonly string[]): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -71,7 +70,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
 
 function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): void {
   const wanted = headers['access-control-request-headers'];
-  // Clients send headers of their own, which change nothing here: every one is let through.
+  // All headers are allowed: clients send their own, which have no effect here.
   if (wanted !== undefined) reply.header('access-control-allow-headers', wanted);
   if (headers['access-control-request-private-network'] === 'true')
     reply.header('access-control-allow-private-network', 'true');

@@ -4,12 +4,12 @@ import type { RequestEnd } from './request-end.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The end of the work that goes on after the answer; null if nothing does. */
+    /** End of the work that continues after the answer; null if there is none. */
     detachedEnd: RequestEnd | null;
   }
 }
 
-/** The end of work that goes on after its request was answered. */
+/** End of work that continues after its request was answered. */
 export class DetachedEnd implements RequestEnd {
   readonly isAbandoned = false;
   #isOver = false;
@@ -24,7 +24,7 @@ export class DetachedEnd implements RequestEnd {
     else this.#callbacks.push(act);
   }
 
-  /** Without effect after the first time. */
+  /** Has no effect after the first call. */
   finish(): void {
     this.#isOver = true;
     const callbacks = this.#callbacks;
@@ -34,9 +34,9 @@ export class DetachedEnd implements RequestEnd {
 }
 
 /**
- * The same request with an end of its own. Its place among the requests in flight of its key, and what its body takes of memory, are held until then.
- *
- * @throws of a request that is over, since both were given back: nobody reads it
+ * The same request with a separate end. Its place among its key's requests in flight, and its body's memory,
+ * are held until then.
+ * @throws if the request is over, because both were given back: its answer has no reader
  */
 export function detachRequest(request: FastifyRequest): { request: FastifyRequest; end: DetachedEnd } {
   if (request.end.isOver) throw new DOMException('the client has left', 'AbortError');

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** Headers that proxies add, by RFC 7239, RFC 9110 and the habits of proxies and content networks. */
+/** Headers of proxies, by RFC 7239, RFC 9110 and the conventions of proxies and content networks. */
 const PROXY_HEADERS = [
   'forwarded',
   'via',
@@ -21,7 +21,10 @@ const PROXY_HEADERS = [
 ];
 const PROXY_HEADER = new RegExp(`^(?:${PROXY_HEADERS.join('|')})$`);
 
-/** Whether a request shows that it came through a proxy: its sender may be anybody, also when the connection comes from this machine. */
+/**
+ * True if a request came through a proxy: its sender may be anyone, even if the connection comes from this
+ * machine.
+ */
 export function isForwarded({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   return Object.keys(headers).some((name) => PROXY_HEADER.test(name));
 }

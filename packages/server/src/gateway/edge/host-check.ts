@@ -4,16 +4,15 @@ import { hostNameOf, isAllowedName } from '../../seams/network/network-names.ts'
 import { RequestError } from '../../seams/faults/request-error.ts';
 
 /**
- * Refuses requests for another name than the service's own: a page whose name was made to stand for this machine could read every answer
- * that takes no key.
- *
- * @param allowedHosts beside the loopback names
+ * Refuses requests for another host name than the service's own (DNS rebinding): a page whose name resolves
+ * to this machine could read every answer that needs no key.
+ * @param allowedHosts in addition to the loopback names
  */
 export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly string[]): void {
-  // Clients say the same name with every request.
+  // Cached, because clients send the same name with every request.
   let allowed: string | undefined;
   app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
-    // RFC 9112, section 3.2. What stands in front of the service may have gone by the other one.
+    // RFC 9112, section 3.2. A proxy may have used the other header.
     if (numHosts(raw.rawHeaders) > 1)
       throw new RequestError('request.malformed', 'The request has several `Host` headers', { param: 'Host' });
     if (headers.host !== undefined && headers.host === allowed) return done();
@@ -29,7 +28,7 @@ export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly 
   });
 }
 
-/** @param headers names and values in turns */
+/** @param headers names and values alternately */
 function numHosts(headers: readonly string[]): number {
   let count = 0;
   for (let at = 0; at < headers.length; at += 2)

@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** Response header with the fields of a request that the service does not know. */
+/** Response header that lists the unknown fields of a request. */
 export const IGNORED_HEADER = 'x-trainyard-ignored';
 
-/** More names, and longer ones, are counted and cut: headers have a limit. */
+/** Limits for the header: further names are only counted, and longer ones truncated. */
 const MAX_NAMED = 20;
 const MAX_NAME_CHARACTERS = 64;
 
-/** A schema as far as it names members. */
+/** Part of a schema that names members. */
 interface Named {
   readonly properties?: Readonly<Record<string, Named>>;
   readonly anyOf?: readonly Named[];
@@ -15,8 +15,9 @@ interface Named {
 }
 
 /**
- * Reports the fields of requests to sample that the service does not know: by name in a header of the answer, by number to `onIgnored`. Clients of other
- * servers send some of their own, so they are not refused. Call it before the routes are registered: their own hooks change bodies.
+ * Reports unknown fields of sampling requests: their names in a header of the answer, their number to
+ * `onIgnored`. They are not refused, because clients of other servers send their own. Call it before the
+ * routes are registered: their hooks change bodies.
  */
 export function reportIgnoredFields(
   app: FastifyInstance,
@@ -35,7 +36,10 @@ export function reportIgnoredFields(
   });
 }
 
-/** Fields without a place in the schema, and those of its members that have named members only. Null asks for nothing, known or not. */
+/**
+ * Fields missing in the schema, also inside members with a fixed set of names. Null values are ignored,
+ * because they request nothing.
+ */
 function unknownFields(body: FastifyRequest['body'], schema: Named, place = ''): string[] {
   const known = membersOf(schema);
   if (known === null || typeof body !== 'object' || body === null || Array.isArray(body)) return [];
@@ -45,7 +49,7 @@ function unknownFields(body: FastifyRequest['body'], schema: Named, place = ''):
   });
 }
 
-/** Null: any members are its own. */
+/** Null: any member is allowed. */
 function membersOf({ properties, anyOf = [], additionalProperties }: Named): Readonly<Record<string, Named>> | null {
   if (properties !== undefined) return additionalProperties === true ? null : properties;
   const branches = anyOf.map(membersOf).filter((members) => members !== null);
@@ -53,7 +57,7 @@ function membersOf({ properties, anyOf = [], additionalProperties }: Named): Rea
 }
 
 function headerOf(names: readonly string[]): string {
-  // Names may have any characters; headers may not.
+  // Names may contain any characters; headers may not.
   const shown = names
     .slice(0, MAX_NAMED)
     .map((name) => encodeURI(name.slice(0, MAX_NAME_CHARACTERS).toWellFormed()).replaceAll(',', '%2C'));

@@ -3,10 +3,10 @@ import type { Store } from '@trainyard/store';
 
 import { isKeyValid } from './valid-key.ts';
 
-/** How long an answer may go on after its key was revoked or has expired, or its browser was signed out. */
+/** Maximum delay between the end of a key or session and the end of its answers. */
 const INTERVAL_MS = 500;
 
-/** By what a request was let in: a key, or the session of a browser, whose secret it is. */
+/** Credential of a request: a key, or the secret of a browser session. */
 export type Admission = { readonly keyId: string } | { readonly session: string };
 
 interface Watched {
@@ -15,13 +15,13 @@ interface Watched {
 }
 
 /**
- * Ends answers whose key or session is not valid any more. A request is checked when it begins; a stream may last for minutes after that, and a key
- * can be revoked, and a browser signed out, by another process too.
+ * Ends answers whose key or session is not valid any more. A request is checked at its start, but a stream
+ * may last for minutes, and another process may revoke the key or end the session.
  */
 export class KeyWatch {
   readonly #store: Pick<Store, 'getKey' | 'findSession'>;
   readonly #clock: () => number;
-  /** By key or session. */
+  /** Keyed by key or session. */
   readonly #watched = new Map<string, Watched>();
   #isWatching = false;
 
@@ -65,7 +65,7 @@ export class KeyWatch {
       const key = await this.#store.getKey(admission.keyId);
       return key !== null && isKeyValid(key, this.#clock());
     } catch {
-      // The store is busy or closing: it is asked again.
+      // The store is busy or closing: the next check follows.
       return true;
     }
   }

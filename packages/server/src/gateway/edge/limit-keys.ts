@@ -9,18 +9,21 @@ import type { RateHeaders } from '../key-limits/limit-words.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** It queues work, which counts as a request for limits of its key. */
+    /** The route queues work, which counts as a request for the limits of its key. */
     submits?: boolean;
-    /** How limits of its key are told. Default: in headers of OpenAI's. */
+    /** Headers that report the key's limits. Default: OpenAI's. */
     toRateHeaders?: RateHeaders;
   }
   interface FastifyRequest {
-    /** There once the limits of its key have let the request through; null where nothing of it is limited. */
+    /** Set once the key's limits have admitted the request; null if nothing of it is limited. */
     admission: Admission | null;
   }
 }
 
-/** Holds requests to the limits of their keys, before a body is read. Behind `requireKeys`. A key without limits costs a comparison. */
+/**
+ * Applies the limits of keys to requests, before a body is read. Call it after `requireKeys`. A key without
+ * limits costs a comparison.
+ */
 export function limitKeys(app: FastifyInstance, limiter: KeyLimiter): void {
   app.decorateRequest('admission', null);
   app.decorateRequest('detachedEnd', null);
@@ -44,7 +47,7 @@ async function admit(
     const { keyId, limits } = callerOf(request);
     const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work, request.routeOptions.config.toRateHeaders);
     request.admission = admission;
-    // Also of a client that has left while this waited.
+    // Also if the client has left during the wait.
     const release = () => limiter.end(keyId, admission);
     request.end.onEnd(() => (request.detachedEnd ?? request.end).onEnd(release));
     reply.headers(admission.headers);

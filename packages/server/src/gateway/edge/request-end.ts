@@ -5,26 +5,29 @@ import type { FastifyInstance } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whether anybody still waits for the answer. */
+    /** End of the request. */
     end: RequestEnd;
   }
 }
 
-/** Ends of the requests of each connection that are not over; a response that waits behind another one is told nothing by Node. */
+/**
+ * Unfinished requests of each connection, by socket: Node does not notify a response that is queued after
+ * another one.
+ */
 const open = new WeakMap<Socket, Set<SocketEnd>>();
 
-/** The end of a request: after it nothing of the request is needed any more. */
+/** End of a request: nothing of the request is needed afterwards. */
 export interface RequestEnd {
   readonly isOver: boolean;
-  /** Whether it is over without the whole answer having gone out. */
+  /** True if it is over and its answer was not sent completely. */
   readonly isAbandoned: boolean;
-  /** Runs `act` once, at the end of the request; now when that was. */
+  /** Runs `act` once, at the end of the request, or now if it is over. */
   onEnd(act: () => void): void;
 }
 
 /**
- * The one moment after which nothing of a request is needed any more: its answer is out, or its client has left. `onResponse` is no such
- * moment, since it does not run for a client that left.
+ * End of a request whose answer is sent, or whose client has left. `onResponse` does not suffice: it does not
+ * run if the client left.
  */
 class SocketEnd implements RequestEnd {
   readonly #socket: Socket;
@@ -59,12 +62,12 @@ class SocketEnd implements RequestEnd {
     return this.#isOver;
   }
 
-  /** Whether it is over without the whole answer having gone out. */
+  /** True if it is over and its answer was not sent completely. */
   get isAbandoned(): boolean {
     return this.#isOver && !this.#isAnswered;
   }
 
-  /** Runs `act` once, at the end of the request; now when that was. */
+  /** Runs `act` once, at the end of the request, or now if it is over. */
   onEnd(act: () => void): void {
     if (this.#isOver) act();
     else this.#callbacks.push(act);
@@ -80,7 +83,10 @@ class SocketEnd implements RequestEnd {
   }
 }
 
-/** Gives every request its `end`. Call it before any other hook: what waits may miss a client that leaves. */
+/**
+ * Gives every request its `end`. Call it before any other hook: an async hook could miss a client that
+ * leaves.
+ */
 export function trackRequestEnds(app: FastifyInstance): void {
   app.decorateRequest('end', null as unknown as SocketEnd);
   app.addHook('onRequest', (request, reply, done) => {

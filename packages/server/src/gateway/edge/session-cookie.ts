@@ -5,13 +5,13 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 const PORT = /:(\d+)$/;
 
-/** Browsers give cookies to all ports of a name: two services on one machine must not sign each other out. */
+/** Browsers send cookies to all ports of a name: two services on one machine must not sign each other out. */
 function cookieName({ headers }: FastifyRequest): string {
   const port = PORT.exec(headers.host ?? '')?.[1];
   return port === undefined ? 'trainyard_session' : `trainyard_session_${port}`;
 }
 
-/** The secret of its session that the browser kept; null when there is none. */
+/** Session secret from the browser's cookie; null if there is none. */
 export function sessionTokenOf(request: FastifyRequest): string | null {
   const name = cookieName(request);
   for (const pair of (request.headers.cookie ?? '').split(';')) {
@@ -21,7 +21,10 @@ export function sessionTokenOf(request: FastifyRequest): string | null {
   return null;
 }
 
-/** The `Set-Cookie` that begins a session, or ends it where the token is empty. Scripts cannot read it; no request of another site has it. */
+/**
+ * `Set-Cookie` that starts a session, or ends it with an empty token. Scripts cannot read it, and requests of
+ * other sites do not include it.
+ */
 export function sessionCookie(request: FastifyRequest, token: string, maxAgeSeconds: number): string {
   const parts = [
     `${cookieName(request)}=${token}`,
@@ -29,16 +32,16 @@ export function sessionCookie(request: FastifyRequest, token: string, maxAgeSeco
     `Max-Age=${maxAgeSeconds}`,
     'HttpOnly',
     'SameSite=Strict',
-    // A proxy with TLS stands before the service: the page's own origin says so.
+    // The page's origin shows that a proxy adds TLS.
     ...(request.headers.origin?.startsWith('https:') === true ? ['Secure'] : []),
   ];
   return parts.join('; ');
 }
 
 /**
- * Refuses what a page of another origin asks for with the cookie of this one. SameSite stops other sites, but every port of one name is the same site.
- * Browsers say which page asks: `Sec-Fetch-Site`, and `Origin` where the address is no secure one.
- *
+ * Refuses requests from pages of another origin that carry this origin's cookie. SameSite excludes other
+ * sites, but every port of a name is the same site. Browsers identify the page by `Sec-Fetch-Site`, and by
+ * `Origin` for insecure addresses.
  * @throws {RequestError} `request.origin_not_allowed`
  */
 export function refuseOtherPages({ method, headers }: FastifyRequest): void {

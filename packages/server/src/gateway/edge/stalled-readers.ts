@@ -3,29 +3,29 @@ import type { Socket } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-/** How often responses are looked at; shorter for limits of a few seconds. */
+/** Interval of checks of responses; shorter for limits of a few seconds. */
 const LOOK_MS = 1_000;
 const LOOKS_PER_LIMIT = 4;
 
 interface StalledReaderOptions {
-  /** How long a client may take no byte of its answer while some wait, ms; 0: for ever. */
+  /** Maximum time that a client may read nothing of a waiting answer, ms; 0: no limit. */
   readonly timeoutMs: number;
-  /** Called for each response that is ended. */
+  /** Called for each ended response. */
   readonly onStalled: (requestId: string) => void;
 }
 
-/** An answer that is not out, as of the last look. */
+/** An unsent answer, as of the last check. */
 interface OpenResponse {
   readonly response: ServerResponse;
   readonly requestId: string;
   mark: string;
-  /** How long its client has taken nothing. */
+  /** Time without progress of its client. */
   stalledMs: number;
 }
 
 /**
- * Ends every answer whose client takes nothing of it for too long, streams and whole ones: what it holds in memory would be held for as long as the connection is.
- * The connection is reset, so that the kernel drops what it has of the answer too.
+ * Ends every answer whose client reads nothing for too long, streamed or whole: it would hold memory as long
+ * as the connection lasts. Resets the connection, so that the kernel drops its part of the answer, too.
  */
 export function endStalledReaders(app: FastifyInstance, { timeoutMs, onStalled }: StalledReaderOptions): void {
   if (timeoutMs === 0) return;
@@ -39,7 +39,7 @@ export function endStalledReaders(app: FastifyInstance, { timeoutMs, onStalled }
         item.stalledMs = 0;
         continue;
       }
-      // Looks are counted, not the time between them: a client is not to blame for a process that stood still.
+      // Counts checks instead of time: a client is not responsible for a stalled process.
       item.stalledMs += lookMs;
       if (item.stalledMs >= timeoutMs) {
         open.delete(item);
@@ -59,9 +59,9 @@ export function endStalledReaders(app: FastifyInstance, { timeoutMs, onStalled }
 }
 
 /**
- * How far a client is with what it was sent. Node counts a write when all of it is out; the queue of its handle shrinks with each piece that the kernel takes.
- *
- * @returns null while nothing waits to be taken, and for an answer behind another one of its connection
+ * Progress of a client through the sent data. Node counts a write when all of it is out; the handle's queue
+ * shrinks with each piece that the kernel takes.
+ * @returns null while nothing waits, and for an answer queued after another one of its connection
  */
 function progressOf({ socket, writableLength }: ServerResponse): string | null {
   if (socket === null || writableLength === 0) return null;
@@ -69,7 +69,10 @@ function progressOf({ socket, writableLength }: ServerResponse): string | null {
   return `${bytesWritten - pending} ${queueSizeOf(socket)}`;
 }
 
-/** Bytes of the write in progress that the kernel has not taken. `net` has no public name for it and uses it for its own timeouts. */
+/**
+ * Bytes of the current write that the kernel has not taken. `net` has no public name for it and uses it for
+ * its own timeouts.
+ */
 function queueSizeOf(socket: Socket): number {
   return (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
 }

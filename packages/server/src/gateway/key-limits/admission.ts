@@ -1,17 +1,17 @@
 import type { KeyLimits } from '@trainyard/store';
 
-/** Tokens of a prompt, as far as they have come. */
+/** Token counts of a prompt so far. */
 interface Meter {
   readonly promptTokens: number;
   readonly completionTokens: number;
 }
 
-/** A request of a limited key that was let through, until nothing of it is needed any more. */
+/** An admitted request of a limited key, until its end. */
 export class Admission {
   readonly limits: KeyLimits;
-  /** Whether it is in flight for the limit of those; work that is queued is not. */
+  /** True if it counts as in flight; queued work does not. */
   readonly hasPlace: boolean;
-  /** Told to its client: the key's limits, and what is left of them. */
+  /** Response headers with the key's limits and their remainders. */
   readonly headers: Readonly<Record<string, string>>;
   readonly #onMeasured: (admission: Admission) => void;
   #meters: readonly Meter[] = [];
@@ -27,17 +27,17 @@ export class Admission {
     this.#onMeasured = onMeasured;
   }
 
-  /** The meters of its prompts, which go on counting. */
+  /** Sets the meters of its prompts, which continue to count. */
   watch(meters: readonly Meter[]): void {
     this.#meters = meters;
   }
 
-  /** The meters count no further. */
+  /** Called when the meters are final. */
   settle(): void {
     this.#onMeasured(this);
   }
 
-  /** How many tokens have come since this was asked the last time. */
+  /** Number of tokens since the last call. */
   takeTokens(): number {
     const numTokens = this.#meters.reduce((sum, meter) => sum + meter.promptTokens + meter.completionTokens, 0);
     const numNew = numTokens - this.#numTold;

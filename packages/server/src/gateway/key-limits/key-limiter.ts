@@ -16,14 +16,17 @@ import type { Log } from '../../seams/logging/log.ts';
 import { Admission } from './admission.ts';
 import { openaiRateHeaders, overLimit, type RateHeaders } from './limit-words.ts';
 
-/** How often tokens of running requests are told; others admit no more than what comes in that time. */
+/**
+ * Interval of reporting tokens of running requests; other processes over-admit at most the tokens of that
+ * time.
+ */
 const TELL_MS = 1_000;
-/** How long after a request has ended other processes may not know of its place. Those that end together are told together. */
+/** Delay until other processes learn of a request's end. Ends within it are reported together. */
 const RELEASE_MS = 100;
-/** How long places hold, and how often they are renewed. */
+/** Duration of places in flight, and interval of their renewal. */
 const LEASE_MS = 15_000;
 const RENEWAL_MS = 5_000;
-/** By then a bucket is full, unless it is in debt, which the store knows. */
+/** By then a bucket is full, unless it is in debt, which the store has. */
 const FORGET_MS = 60_000;
 
 export interface KeyLimiterOptions {
@@ -40,7 +43,7 @@ interface Question {
   readonly reject: (error: unknown) => void;
 }
 
-/** A limited key, as this process knows it. */
+/** This process's state of a limited key. */
 class LimitedKey {
   readonly id: string;
   limits: KeyLimits;
@@ -48,12 +51,12 @@ class LimitedKey {
   /** Requests of this process that count as in flight. */
   numInFlight = 0;
   readonly live = new Set<Admission>();
-  /** Used, and not told yet. */
+  /** Used, but not reported yet. */
   numTokens = 0;
   numBegun = 0;
-  /** Others may not know how many are in flight here. */
+  /** The number in flight here has changed since the last report. */
   hasMoved = false;
-  /** As of the last answer of the store. Null: not known. */
+  /** As of the store's last answer. Null: unknown. */
   budget: KeyBudget | null = null;
   toldAt = -Infinity;
 
@@ -62,12 +65,12 @@ class LimitedKey {
     this.limits = limits;
   }
 
-  /** Counts what running requests have sampled since the last time. */
+  /** Counts tokens of running requests since the last time. */
   readMeters(): void {
     for (const admission of this.live) this.numTokens += admission.takeTokens();
   }
 
-  /** Whether the store is to be told something. */
+  /** True if there is something to report to the store. */
   get hasNews(): boolean {
     return this.questions.length > 0 || this.numTokens > 0 || this.numBegun > 0 || this.hasMoved;
   }
@@ -77,27 +80,27 @@ class LimitedKey {
   }
 
   /**
-   * A refusal that is sure without a question: others can only have used more than is known here. So a client that does not wait costs the store nothing.
-   *
-   * @returns null when it may be let through
+   * A certain refusal without asking the store: others can only have used more than is known here. So a
+   * client that does not wait costs the store nothing.
+   * @returns null if the store must decide
    */
   refusal(work: LimitedWork, now: number): KeyVerdict | null {
     const verdict = judge(this.#knownBudget(now, 0), this.limits, work, this.numInFlight);
     return verdict.kind === 'refused' ? verdict : null;
   }
 
-  /** The verdict where the store does not give one: a request that is let through is told later. */
+  /** Verdict without the store: an admitted request is reported later. */
   judgeAlone(work: LimitedWork, now: number): KeyVerdict {
     const isRecent = performance.now() - this.toldAt < LEASE_MS;
     const known = this.#knownBudget(now, isRecent ? (this.budget?.numElsewhere ?? 0) : 0);
     const verdict = judge(known, this.limits, work, this.numInFlight);
     if (verdict.kind === 'refused') return verdict;
-    // Tokens and requests that wait to be told are not a part of what was told.
+    // Unreported tokens and requests are not part of the stored budget.
     this.numBegun += 1;
     return verdict;
   }
 
-  /** The budget as it was told, less what this process has used since. */
+  /** The stored budget, less this process's use since then. */
   #knownBudget(now: number, numElsewhere: number): KeyBudget {
     const told = refilled(this.budget ?? fullBudget(now), this.limits, now);
     const { requestsPerMinute, tokensPerMinute } = this.limits;
@@ -111,9 +114,9 @@ class LimitedKey {
 }
 
 /**
- * Lets requests of limited keys begin, or refuses them, together with all processes that share the store. One write to the store is under way at a time; whoever
- * asks meanwhile is in the next one, so requests that come together cost one write. While the store cannot be written it goes by what it last knew.
- *
+ * Admits or refuses requests of limited keys, together with all processes that share the store. One write to
+ * the store is in progress at a time; requests meanwhile join the next one, so simultaneous requests cost one
+ * write. While the store is not writable, the last known state decides.
  * @see docs/decisions/0043-limits-are-a-row-that-processes-share.md
  */
 export class KeyLimiter {
@@ -133,8 +136,8 @@ export class KeyLimiter {
   }
 
   /**
-   * @param toHeaders the headers that its client reads. Default: OpenAI's
-   * @returns let through: the caller says when it is over
+   * @param toHeaders headers for its client. Default: OpenAI's
+   * @returns an admission; the caller reports its end
    * @throws {RequestError} `rate_limit_exceeded`
    */
   async admit(
@@ -168,7 +171,7 @@ export class KeyLimiter {
     return admission;
   }
 
-  /** Nobody waits for the request any more. Once. */
+  /** Ends a request. Only the first call counts. */
   end(keyId: string, admission: Admission): void {
     const key = this.#keys.get(keyId);
     if (key === undefined || !key.live.delete(admission)) return;
@@ -179,7 +182,7 @@ export class KeyLimiter {
     this.#tellSoon();
   }
 
-  /** Tells what is not told yet, once. */
+  /** Reports the rest, once. */
   async close(): Promise<void> {
     if (this.#beat !== null) clearInterval(this.#beat);
     if (this.#release !== null) clearTimeout(this.#release);
@@ -195,7 +198,7 @@ export class KeyLimiter {
     }, RELEASE_MS).unref();
   }
 
-  /** The news of a second: tokens, places that are held still, and what could not be told before. */
+  /** Reports each second: tokens, places still held, and earlier failed reports. */
   #tellAll(): void {
     const now = performance.now();
     for (const key of this.#keys.values()) {
@@ -237,7 +240,7 @@ export class KeyLimiter {
   }
 }
 
-/** The part of one write that is about a key. */
+/** Part of one write that concerns a key. */
 class News {
   readonly spending: KeySpending;
   readonly #key: LimitedKey;
@@ -260,7 +263,10 @@ class News {
     for (const [index, verdict] of verdicts.entries()) this.#resolve(index, verdict);
   }
 
-  /** It was not told. @param reason what the questions are refused with; a time: they are answered by what is known, as of then */
+  /**
+   * Restores the data of a failed write.
+   * @param reason error for the waiting requests; a time: they are decided by the known state at that time
+   */
   takeBack(reason: unknown): void {
     const key = this.#key;
     key.numBegun += this.spending.numBegun;
@@ -275,7 +281,7 @@ class News {
     }
   }
 
-  /** Its place counts before anybody else asks. */
+  /** Counts its place before the next verdict. */
   #resolve(index: number, verdict: KeyVerdict): void {
     const question = this.#questions[index];
     if (question === undefined) throw new Error('there are as many verdicts as questions');

@@ -3,15 +3,15 @@ import type { KeyBudget, KeyLimits, KeyVerdict } from '@trainyard/store';
 import { RequestError } from '../../seams/faults/request-error.ts';
 
 const MINUTE_MS = 60_000;
-/** A place in flight is free when somebody's request ends, which nobody knows beforehand. */
+/** A place in flight becomes free when another request ends, which is unpredictable. */
 const RETRY_IN_FLIGHT_MS = 1_000;
 
 type Refusal = Extract<KeyVerdict, { kind: 'refused' }>;
 
-/** How a form of requests tells the limits of a key, and what is left of them. */
+/** Headers of a form of requests for the limits of a key and their remainders. */
 export type RateHeaders = (budget: KeyBudget, limits: KeyLimits) => Record<string, string>;
 
-/** A bucket, as headers tell it. */
+/** A bucket, for headers. */
 interface Rate {
   readonly limit: number;
   /** whole requests or tokens; never below 0 */
@@ -21,8 +21,7 @@ interface Rate {
 }
 
 /**
- * Headers of OpenAI's: of each limit its size, what is left, and when all of it is there again.
- *
+ * OpenAI's headers: each limit, its remainder, and the time until it is full.
  * @see https://platform.openai.com/docs/guides/rate-limits
  */
 export const openaiRateHeaders: RateHeaders = (budget, limits) =>
@@ -33,8 +32,7 @@ export const openaiRateHeaders: RateHeaders = (budget, limits) =>
   }));
 
 /**
- * The same in headers of Anthropic's, whose reset is a time (RFC 3339) by the clock of the store.
- *
+ * Anthropic's headers, whose reset is a time (RFC 3339) of the store's clock.
  * @see https://docs.claude.com/en/api/rate-limits
  */
 export const anthropicRateHeaders: RateHeaders = (budget, limits) =>
@@ -60,12 +58,12 @@ function rateOf(limit: number, used: number): Rate {
   return { limit, remaining, fullInMs: (used * MINUTE_MS) / limit };
 }
 
-/** The whole second by which a time has come, `2026-11-25T12:00:30Z`. */
+/** A time, rounded up to the second: `2026-11-25T12:00:30Z`. */
 function secondOf(ms: number): string {
   return new Date(Math.ceil(ms / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** As Go writes it, and so OpenAI: `0s`, `17ms`, `8.64s`, `6m0s`. */
+/** Duration in Go's format, as in OpenAI's headers: `0s`, `17ms`, `8.64s`, `6m0s`. */
 export function durationOf(ms: number): string {
   const whole = Math.ceil(ms - 1e-6);
   if (whole <= 0) return '0s';
@@ -74,7 +72,7 @@ export function durationOf(ms: number): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
 }
 
-/** The refusal of a request: which limit, how much it is, and when the request may come again. */
+/** Refusal of a request: the limit, its value, and the time until a retry. */
 export function overLimit(
   { limit, freeInMs, budget }: Refusal,
   limits: KeyLimits,

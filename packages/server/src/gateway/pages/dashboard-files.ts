@@ -3,11 +3,11 @@ import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-/** A built dashboard, held in memory: it is small, and stays the one that the page was made for. */
+/** A built dashboard, held in memory: it is small, and its page and assets stay consistent. */
 export interface DashboardFiles {
-  /** The page, with `NONCE` where the nonce of an answer goes, and the command of the demo in its place. */
+  /** The page with `NONCE` as a placeholder for an answer's nonce, and the demo command filled in. */
   readonly page: string;
-  /** By their names, which contain a hash of their content. */
+  /** Assets by name, which contains a hash of the content. */
   readonly assets: ReadonlyMap<string, DashboardAsset>;
 }
 
@@ -28,8 +28,9 @@ const compress = promisify(gzip);
 
 /**
  * @param directory with `index.html` and `assets`
- * @param demoCommand what trains a small task, as it can be typed here, in letters, spaces and hyphens; null: this program has no demo
- * @returns null when there is no whole build
+ * @param demoCommand command that trains a small task, as typed here, in letters, spaces and hyphens; null:
+ * this program has no demo
+ * @returns null without a complete build
  */
 export async function readDashboard(directory: string, demoCommand: string | null): Promise<DashboardFiles | null> {
   try {

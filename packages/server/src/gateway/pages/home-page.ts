@@ -5,11 +5,11 @@ import type { Snippet } from './snippets.ts';
 /** The page at the service's address. */
 export interface Home {
   readonly version: string;
-  /** The current answer of `GET /v1/health`: a word, and the fault if there is one. */
+  /** Current answer of `GET /v1/health`: a word, and the fault if there is one. */
   readonly state: { readonly isHealthy: boolean; readonly text: string };
   /** ends in `/v1` */
   readonly baseUrl: string;
-  /** Base models, the default one first. */
+  /** Base models, the default first. */
   readonly modelIds: readonly string[];
   readonly snippets: readonly Snippet[];
 }
@@ -77,7 +77,7 @@ export function renderHomePage({ version, state, baseUrl, modelIds, snippets }: 
     </html>`.source;
 }
 
-/** The same for whoever did not ask for HTML, such as curl. */
+/** The same for clients without HTML, such as curl. */
 export function renderHomeText({ version, state, baseUrl, modelIds, snippets }: Home): string {
   const origin = baseUrl.replace(/\/v1$/, '');
   return `Trainyard ${version}: ${state.text}

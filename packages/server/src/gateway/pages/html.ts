@@ -1,4 +1,4 @@
-/** A piece of HTML that is safe to put into a page as it is. */
+/** A piece of HTML that is safe to insert unchanged. */
 export class Html {
   readonly source: string;
   constructor(source: string) {
@@ -8,7 +8,10 @@ export class Html {
 
 type Insert = Html | string | number | null | readonly Insert[];
 
-/** A template whose inserted strings are escaped; pieces of HTML and lists of them are put in as they are, null as nothing. */
+/**
+ * A template that escapes inserted strings; pieces of HTML and lists of them are inserted unchanged, null as
+ * nothing.
+ */
 export function html(strings: TemplateStringsArray, ...inserts: readonly Insert[]): Html {
   return new Html(strings.reduce((source, text, index) => source + toSource(inserts[index - 1] ?? null) + text));
 }
@@ -32,7 +35,7 @@ function escapeText(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** Text in which `code` stands between backticks. */
+/** Converts text with `code` between backticks. */
 export function prose(text: string): Html {
   return new Html(
     text

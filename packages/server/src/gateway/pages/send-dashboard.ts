@@ -4,12 +4,12 @@ import type { FastifyReply } from 'fastify';
 
 import type { DashboardAsset, DashboardFiles } from './dashboard-files.ts';
 
-/** The names of assets change with their content, so a browser asks for each once. */
+/** Names of assets change with their content, so a browser requests each once. */
 const FOR_EVER = 'public, max-age=31536000, immutable';
 
 /**
- * The page of the dashboard. Scripts and styles are files of the service and nothing else; style elements that a dialog makes while it is open carry the
- * nonce of this answer.
+ * Sends the dashboard's page. It allows only scripts and styles from the service's files; style elements of
+ * an open dialog carry the answer's nonce.
  */
 export function sendDashboard(reply: FastifyReply, { page }: DashboardFiles): FastifyReply {
   const nonce = randomBytes(16).toString('base64');

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 
 import type { FastifyReply } from 'fastify';
 
-/** A page and what it may do: nothing but its own scripts and styles runs, nothing is loaded from anywhere. */
+/** A page with its policy: only its own scripts and styles run, and nothing is loaded. */
 export interface Page {
   readonly html: string;
   readonly securityPolicy: string;
 }
 
-/** The exact bytes between the tags, which browsers compute the digest of. */
+/** The exact bytes between the tags, of which browsers compute the digest. */
 const INLINE = /<(script|style)>([\s\S]*?)<\/\1>/g;
 
-/** The policy is made from the page as it is sent, so the two cannot differ. */
+/** Derives the policy from the page itself, so the two cannot differ. */
 export function makePage(html: string): Page {
   const digests = { script: [] as string[], style: [] as string[] };
   for (const [, element, content = ''] of html.matchAll(INLINE))

@@ -1,7 +1,12 @@
-/** The client, and what it needs beside what it asks for: it was written for openai 2 and polars 1, and imports the others without naming them. */
+/**
+ * The client, and its undeclared requirements: it was written for openai 2 and polars 1, and imports the
+ * others.
+ */
 const ART_REQUIREMENTS = ['openpipe-art==0.5.23', 'openai<3', 'polars<2', 'wandb', 'pyarrow'] as const;
 
-/** A way in: a block for a shell that runs as it is, in an empty folder, with the key in TRAINYARD_API_KEY. */
+/**
+ * An example: a block for a shell that runs unchanged, in an empty folder, with the key in TRAINYARD_API_KEY.
+ */
 export interface Snippet {
   readonly id: 'curl' | 'openai-node' | 'art';
   readonly title: string;
@@ -9,8 +14,8 @@ export interface Snippet {
 }
 
 /**
- * How to say hello from three clients. Each answer is streamed and bounded: a small model has no end of things to say.
- *
+ * Hello-world examples for three clients. Each answer is streamed and has a maximum length: a small model may
+ * not stop by itself.
  * @param baseUrl ends in `/v1`
  */
 export function connectSnippets({ baseUrl, modelId }: { baseUrl: string; modelId: string }): readonly Snippet[] {

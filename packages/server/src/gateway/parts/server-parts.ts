@@ -19,7 +19,7 @@ import type { Log } from '../../seams/logging/log.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../../seams/contract/backends.ts';
 
-/** Everything the HTTP side of the service is made of. */
+/** Parts of the HTTP server. */
 export interface ServerParts {
   store: Store;
   blobs: Blobs;
@@ -27,48 +27,48 @@ export interface ServerParts {
   training: TrainingQueue;
   exports: ExportQueue;
   imports: AdapterImporter;
-  /** Milliseconds since the epoch; default that of the store. */
+  /** Milliseconds since the epoch; default: the store's clock. */
   clock?: () => number;
-  /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
+  /** Receives one line for each failure without details for the client. Default: none. */
   log?: Log;
   limits?: Partial<HttpLimits>;
-  /** Default: budgets made of the limits. */
+  /** Default: budgets from the limits. */
   bodyBudgets?: BodyBudgets;
-  /** Limits of the machine. Default: nothing is looked at. */
+  /** Limits of the machine. Default: not watched. */
   machine?: { readonly trouble: string | null };
   /** Default: a memory of the usual size. */
   answerMemory?: AnswerMemory;
-  /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
+  /** Adds reasoning under its older name `reasoning_content`, too. Default false. */
   hasReasoningContent?: boolean;
-  /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
+  /** Maximum log-probabilities per token that a request may ask for; -1 = the whole vocabulary. Default 20. */
   maxLogprobs?: number;
-  /** The distribution that log-probabilities are of where a request does not say. Default `raw`. */
+  /** Default distribution for log-probabilities. Default `raw`. */
   logprobsMode?: LogprobsMode;
-  /** Choices of trained models are kept under an id, for training to go by. Default true. */
+  /** Records choices of trained models under an id, for training. Default true. */
   keepsChoiceRecords?: boolean;
-  /** Answers of `/v1/responses` are kept for clients. Default true. */
+  /** Keeps answers of `/v1/responses` for clients. Default true. */
   keepsAnswers?: boolean;
-  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  /** Folder for the files of `file:` URLs of training data. Default null: none. */
   trainingDataDirectory?: string | null;
-  /** Where runs are told too. Default null: nowhere else. */
+  /** External tracker of runs. Default null: none. */
   tracking?: RunTracking | null;
-  /** Makes spans of requests. Default null: nobody asked for traces. */
+  /** Traces requests. Default null: no tracing. */
   tracing?: Tracing | null;
-  /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
+  /** Entity whose admins manage the keys of all entities. Default null: each manages only its own. */
   operatorEntity?: string | null;
-  /** Checkpoints that the service keeps, for their list. Default null: all of them. */
+  /** Policy for kept checkpoints, for their list. Default null: all are kept. */
   keepPolicy?: KeepPolicy | null;
-  /** How long names of models are resolved as they were last while the database is away, ms. Default 0. */
+  /** Time for which model names keep their last resolution while the database is away, ms. Default 0. */
   outageMs?: number;
-  /** The end of this process. Default: it does not end. */
+  /** Shutdown of this process. Default: it does not end. */
   drain?: Drain;
-  /** Things that an operator should know of, for `/health`. Default: there are none. */
+  /** Notices for the operator, for `/health`. Default: none. */
   notices?: () => readonly string[];
-  /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
+  /** Source of `GET /metrics`. Default: new metrics, without jobs. */
   metrics?: ServiceMetrics;
-  /** Who may read them. Default `open`. */
+  /** Access to the metrics. Default `open`. */
   metricsAccess?: MetricsAccess;
-  /** Pages for people at `/`. Default null: the page that says how to connect. */
+  /** Pages for people at `/`. Default null: the page with connection examples. */
   dashboard?: DashboardFiles | null;
   /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
   allowedHosts?: readonly string[];

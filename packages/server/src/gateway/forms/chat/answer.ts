@@ -7,10 +7,10 @@ import type { AnswerFormat } from './request.ts';
 import { policySpans } from './policy-spans.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../shared/logprobs.ts';
 
-/** A `ChatCompletion` whose order of keys survives `toOrderedJson`. */
+/** A `ChatCompletion` that keeps its order of keys in `toOrderedJson`. */
 type ChatAnswer = Omit<ChatCompletion, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
 
-/** Reads a generation to its end and returns the one answer. */
+/** Reads a whole generation and returns the answer. */
 export async function collectAnswer(
   generation: OpenedGeneration,
   identity: AnswerIdentity,

@@ -8,9 +8,9 @@ import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from './requ
 import { constraintField } from './tool-request.ts';
 import { admitModel, type AdmittedModel, metered, newRecorder } from '../generation/generation.ts';
 
-/** Shared by all routes that answer a conversation, in whatever form. */
+/** Shared by all routes that answer a conversation, in any form. */
 
-/** A conversation whose model is decided, ready for the engine. */
+/** A conversation with a resolved model, ready for the engine. */
 export interface AdmittedChat extends AdmittedModel {
   format: AnswerFormat;
   generate: ReturnType<typeof toChatGenerateRequest>;
@@ -22,7 +22,8 @@ export interface AdmittedChat extends AdmittedModel {
 /**
  * @param body passed `checkChatRequest`
  * @param idPrefix of the answer's id, such as `chatcmpl-`
- * @param options.stopsInReasoning false: the form's stop strings are for the answer alone. Default true, as vLLM's chats have it.
+ * @param options.stopsInReasoning false: the form's stop strings apply only to the answer. Default true, as
+ * in vLLM's chats.
  */
 export async function admitChat(
   request: FastifyRequest,
@@ -52,7 +53,7 @@ export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMe
   });
 }
 
-/** Runs with a meter whose tokens are recorded however it ends. */
+/** Runs with a meter, and records its tokens at any end. */
 export function meteredChat<Result>(
   request: FastifyRequest,
   chat: AdmittedChat,

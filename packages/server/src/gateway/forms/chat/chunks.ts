@@ -11,8 +11,9 @@ import { OutputGatherer } from '../../../seams/streams/output-gatherer.ts';
 import { ToldEvents } from '../../../seams/streams/told-events.ts';
 
 /**
- * A generation as chunks: one role chunk a choice, what is echoed, deltas as they come, one finish chunk a choice, then the usage if asked for.
- * Keys are present or absent as vLLM sends them: `stop_reason` only at the end, `usage` only where asked for.
+ * Converts a generation to chunks: one role chunk per choice, the echo, deltas as they come, one finish chunk
+ * per choice, then the usage if requested. Keys are present or absent as in vLLM: `stop_reason` only at the
+ * end, `usage` only if requested.
  */
 export function toChunks(
   generation: OpenedGeneration,
@@ -47,7 +48,7 @@ class ChunkWriter {
     this.#format = format;
   }
 
-  /** Who speaks, for every choice, then what is echoed, for every choice. */
+  /** The role for every choice, then the echo for every choice. */
   *openingChunks(numChoices: number): Generator<ChatCompletionChunk, void> {
     const { role, echo, hasPromptTokenIds } = this.#format;
     const prompt = {
@@ -60,7 +61,7 @@ class ChunkWriter {
     for (let index = 0; index < numChoices; index += 1) yield this.#openingChunk(index, { content: echo });
   }
 
-  /** Null when the event adds nothing that is told. */
+  /** Null for an event without visible content. */
   outputChunk(event: OutputEvent): ChatCompletionChunk | null {
     const { index, tokenIds } = event;
     const count = (this.#counts.get(index) ?? 0) + tokenIds.length;
@@ -125,8 +126,9 @@ class ChunkWriter {
 }
 
 /**
- * A step may add neither text nor tokens, for instance while a character is incomplete. Of a reply that is read into parts, tokens
- * that add to no part, such as tags, are told only where ids or log-probabilities are.
+ * True if a step has visible content. It may have neither text nor tokens, for example while a character is
+ * incomplete. In a parsed reply, tokens outside all parts, such as tags, are only visible with ids or
+ * log-probabilities.
  */
 function tellsSomething(
   { text, tokenIds, reply }: OutputEvent,

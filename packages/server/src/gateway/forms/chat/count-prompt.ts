@@ -7,9 +7,8 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 import { requestedModel } from '../generation/requested-model.ts';
 
 /**
- * Tokens of the prompt that a chat would have.
- *
- * @throws {RequestError} as the chat would, but for a prompt that is longer than the context
+ * Number of prompt tokens of a chat.
+ * @throws {RequestError} as the chat would, except for a prompt longer than the context
  */
 export async function countPrompt(
   request: FastifyRequest,

@@ -1,6 +1,6 @@
 import type { ChatMessage } from '@trainyard/protocol';
 
-/** The text of a message; of one in parts their texts, a line each. */
+/** Text of a message; for one with parts their texts, one line each. */
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content;
   return (content ?? [])
@@ -11,7 +11,7 @@ export function messageText({ content }: ChatMessage): string {
 
 function partText(part: string | Record<string, unknown>): string | null {
   if (typeof part === 'string') return part;
-  // `text` for most kinds, and the kind's own name for `refusal` and `thinking`.
+  // `text` for most kinds, and the kind's name for `refusal` and `thinking`.
   const text = part['text'] ?? part[String(part['type'])];
   return typeof text === 'string' ? text : null;
 }

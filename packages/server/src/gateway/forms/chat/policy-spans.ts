@@ -3,11 +3,10 @@ import type { PolicyTokenSpan } from '@trainyard/protocol';
 import type { AnswerFormat } from './request.ts';
 
 /**
- * Which step sampled the tokens of a choice, in the form that ART reads. An answer is sampled by the step that its request found, whatever is trained
- * meanwhile.
- *
+ * Step that sampled the tokens of a choice, in ART's form. The step is the one resolved for the request,
+ * regardless of later training.
  * @param numTokens of the choice
- * @returns nothing where the choice tells no tokens, or has none
+ * @returns an empty object if the choice shows no tokens, or has none
  */
 export function policySpans(
   { policyStep: step, hasTokenIds }: Pick<AnswerFormat, 'policyStep' | 'hasTokenIds'>,

@@ -7,8 +7,8 @@ import { messageText } from './message-text.ts';
 const MAX_CHARACTERS_PER_TOKEN = 256;
 
 /**
- * Refuses a conversation that fits into no context before it travels to the engine, whose steps it would hold up on the way.
- *
+ * Refuses a conversation that fits into no context before it is sent to the engine, whose steps it would
+ * delay.
  * @throws {BackendFailure} `context_length_exceeded`
  */
 export function checkPromptSize(messages: readonly ChatMessage[], contextLength: number): void {

@@ -4,9 +4,9 @@ import type { AssistantMessage, ChunkDelta, ToolCallDeltaEntry, WireFinishReason
 import type { OutputEvent, ParsedReply, ReplyDelta } from '../../../seams/streams/chat-events.ts';
 import type { AnswerFormat } from './request.ts';
 
-/** A reply as the wire tells it: whole, or what one chunk adds. */
+/** A reply in wire form: whole, or the addition of one chunk. */
 
-/** @param reply `parsed`: null when it was not read into parts */
+/** @param reply `parsed`: null for an unparsed reply */
 export function toMessage(
   { text, parsed }: { text: readonly string[]; parsed: ParsedReply | null },
   format: AnswerFormat,
@@ -29,7 +29,7 @@ export function toMessage(
   };
 }
 
-/** Only what the event adds has a key; a text that was not read into parts always has `content`. */
+/** Only additions of the event have a key; unparsed text always has `content`. */
 export function toDelta({ reply, text }: OutputEvent, format: AnswerFormat): ChunkDelta {
   if (reply === undefined) return { content: text };
   const { content, reasoning, toolCalls } = reply;
@@ -44,7 +44,9 @@ export function toDelta({ reply, text }: OutputEvent, format: AnswerFormat): Chu
   return delta;
 }
 
-/** Calls that the model chose to make begin with their name alone; calls that the request asked for always tell arguments. */
+/**
+ * Calls that the model chose start with only their name; calls that the request forced always have arguments.
+ */
 function toCallDelta(
   call: ReplyDelta['toolCalls'][number],
   toolChoice: AnswerFormat['toolChoice'],
@@ -57,7 +59,9 @@ function toCallDelta(
   return { index, id, type: 'function', function: { name, ...(isNameAlone ? {} : { arguments: fragment }) } };
 }
 
-/** The finish reason of a reply: `tool_calls` if it stopped by itself and has calls that the request did not name. */
+/**
+ * Finish reason of a reply: `tool_calls` if it stopped by itself and has calls that the request did not name.
+ */
 export function toFinishReason(
   { finishReason, parsed }: { finishReason: FinishReason; parsed: ParsedReply | null },
   format: AnswerFormat,
@@ -66,7 +70,10 @@ export function toFinishReason(
   return hasCalls && finishReason === 'stop' && format.toolChoice !== 'named' ? 'tool_calls' : finishReason;
 }
 
-/** Tokens and logprobs of a reply that may hold hidden reasoning would tell it. @param isRead the reply was read into parts */
+/**
+ * True if tokens and logprobs would reveal hidden reasoning of the reply.
+ * @param isRead the reply was parsed into parts
+ */
 export function hidesTokens(format: AnswerFormat, isRead: boolean): boolean {
   return !format.hasReasoning && isRead;
 }

@@ -20,47 +20,49 @@ import {
 import { promptParts } from '../../../seams/chat/written-values.ts';
 import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
 
-/** How the answer is written; what the engine does not need to know. */
+/** Format of the answer; the engine does not need it. */
 export interface AnswerFormat {
-  /** The step that samples; null for a model that is not trained here. Prompts of one that is are rendered as training renders them. */
+  /**
+   * The step that samples; null for a model not trained here. Prompts of trained models are rendered as in
+   * training.
+   */
   policyStep: number | null;
   hasLogprobs: boolean;
-  /** Tokens of logprob entries as `token_id:N`. */
+  /** Logprob entries show tokens as `token_id:N`. */
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
   hasPromptTokenIds: boolean;
   /** `prompt_text`, with `return_prompt_text`. */
   hasPromptText: boolean;
-  /** Role of the replies: the last message's when no generation prompt is added, else `assistant`. */
+  /** Role of the replies: the last message's if no generation prompt is added, else `assistant`. */
   role: string;
-  /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
+  /** With `echo`, the text of the last message, before every reply; null = none. */
   echo: string | null;
-  /** Whether the samples are kept under an id, which each choice carries. */
+  /** True if the samples are recorded, with an id in each choice. */
   isRecorded: boolean;
   toolChoice: ReportedToolChoice;
-  /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
+  /** False: omits reasoning, and the tokens and logprobs of replies that may contain it. */
   hasReasoning: boolean;
-  /** Reasoning is given under its older name `reasoning_content` too. */
+  /** Adds the reasoning under its older name `reasoning_content`, too. */
   hasReasoningContent: boolean;
-  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  /** Minimum tokens of a choice per stream chunk, at least 1. */
   streamInterval: number;
   /** Null = one JSON answer. */
   stream: StreamFormat | null;
 }
 
 /**
- * Items and members of one field that templates read, at all levels: the host, for whose steps others wait, reads so many in some tens of milliseconds. Tools of a megabyte have
- * some 70,000.
+ * Maximum items and members of one field for templates, at all levels: the host, whose steps others wait for,
+ * reads this many in tens of milliseconds. Tools of a megabyte have about 70,000.
  */
 const MAX_TEMPLATE_VALUES = 131_072;
 const TEMPLATE_FIELDS = ['tools', 'documents', 'chat_template_kwargs'] as const;
 
-/** Template variables that would change what is rendered with, rather than what is rendered. */
+/** Template variables that would change the rendering itself. */
 const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
 
 /**
- * The checks that need more than one field but no model.
- *
+ * Checks that need several fields but no model.
  * @param body passed the schema
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
@@ -113,7 +115,7 @@ export function checkTemplateInput(
   }
 }
 
-/** Which defaults apply, once the model is known. */
+/** Format with its defaults, which depend on the model. */
 export function answerFormatOf(
   body: ChatCompletionRequest,
   model: ResolvedModel,
@@ -121,7 +123,7 @@ export function answerFormatOf(
 ): AnswerFormat {
   const last = body.messages.at(-1);
   const role = (body.add_generation_prompt ?? true) ? 'assistant' : (last?.role ?? 'assistant');
-  // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
+  // Training needs the sampled tokens with their log-probabilities, and its clients do not request them.
   const isTrained = model.kind === 'checkpoint';
   return {
     policyStep: isTrained ? model.step : null,
@@ -142,9 +144,8 @@ export function answerFormatOf(
 }
 
 /**
- * A chat as the engine reads it.
- *
- * @throws {RequestError} `request.conflict` for values that this model cannot take
+ * Converts a chat to an engine request.
+ * @throws {RequestError} `request.conflict` for values that this model does not support
  */
 export function toChatGenerateRequest(
   body: ChatCompletionRequest,
@@ -166,7 +167,7 @@ export function toChatGenerateRequest(
     logprobs: countedLogprobs(body, context, format),
     logprobsField: 'top_logprobs',
   });
-  // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
+  // In vLLM an echo also requests the prompt's logprobs, as many as the reply's. A stream never shows them.
   const askedAs = typeof body.prompt_logprobs === 'number' ? 'prompt_logprobs' : 'top_logprobs';
   const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
   const numPromptLogprobs = promptLogprobs === null ? null : countedEntries(askedAs, promptLogprobs, context);
@@ -178,7 +179,7 @@ export function toChatGenerateRequest(
   };
 }
 
-/** Variables that a request gives to the template, from the weakest to the strongest. */
+/** Template variables of a request, from the lowest to the highest precedence. */
 export function templateVariables(
   body: Pick<ChatCompletionRequest, 'reasoning_effort' | 'documents' | 'chat_template_kwargs'>,
 ): readonly (object | null)[] {

@@ -5,7 +5,7 @@ import { checkOpenEnd, checkTemplateInput, templateVariables } from './request.t
 import { promptParts } from '../../../seams/chat/written-values.ts';
 import { conflict } from '../shared/conflict.ts';
 
-/** Fields that mean nothing without a template. */
+/** Fields that have no effect without a template. */
 const CHAT_FIELDS = [
   'tools',
   'documents',
@@ -17,8 +17,7 @@ const CHAT_FIELDS = [
 ] as const;
 
 /**
- * Converts a tokenize request to the form that the engine takes.
- *
+ * Converts a tokenize request to the engine's form.
  * @throws {RequestError} `request.conflict`, `request.unsupported`, `request.invalid`
  */
 export function toTokenizeInput(body: TokenizeRequest): TokenizeInput {

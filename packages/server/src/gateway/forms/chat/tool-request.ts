@@ -12,7 +12,7 @@ export function checkTools(body: ToolFields): void {
   const choice = body.tool_choice ?? null;
   if (choice === null || choice === 'none') return;
   const tools = someTools(body.tools);
-  // The choice is the model's, among none.
+  // `auto` with an empty list is valid.
   if (choice === 'auto' && body.tools) return;
   if (tools === null)
     throw conflict(named('tool_choice'), quoting`${named('tool_choice')} is only allowed with ${named('tools')}`);
@@ -31,7 +31,7 @@ export function checkTools(body: ToolFields): void {
     );
 }
 
-/** How the reply is read. Tools without a `tool_choice` are the model's to call. */
+/** Parsing of the reply. Tools without a `tool_choice` are optional for the model. */
 export function replyReading(body: ToolFields): ReplyReading {
   const { tool_choice: choice } = body;
   const tools = someTools(body.tools);
@@ -42,14 +42,14 @@ export function replyReading(body: ToolFields): ReplyReading {
   return { tools, toolsText: toolsTextOf(tools), toolChoice, parallelToolCalls };
 }
 
-/** The field that a constraint on the reply comes from. */
+/** Field with the constraint on the reply. */
 export function constraintField(body: ToolFields & Pick<ChatCompletionRequest, 'response_format'>): string {
   const { toolChoice } = replyReading(body);
   if (toolChoice === 'required' || typeof toolChoice === 'object') return 'tools';
   return outputConstraint(body)?.field ?? 'structured_outputs';
 }
 
-/** How calls of tools are reported; `none`: they stay text. */
+/** Form of reported tool calls; `none`: they stay text. */
 export type ReportedToolChoice = 'none' | 'auto' | 'required' | 'named';
 
 export function answerToolChoice(body: ToolFields): ReportedToolChoice {

@@ -9,14 +9,14 @@ import type { CompletionFormat } from './request.ts';
 import type { OrderedPromptLogprobs } from '../shared/logprobs.ts';
 import { PromptPart } from './prompt-part.ts';
 
-/** A `Completion` whose order of keys survives `toOrderedJson`. */
+/** A `Completion` that keeps its order of keys in `toOrderedJson`. */
 type CompletionAnswer = Omit<Completion, 'choices'> & { choices: AnswerChoice[] };
 type AnswerChoice = Omit<CompletionChoice, 'logprobs' | 'prompt_logprobs'> & {
   logprobs: OrderedCompletionLogprobs | null;
   prompt_logprobs: OrderedPromptLogprobs | null;
 };
 
-/** Reads the generations of all prompts to their ends and returns the one answer. */
+/** Reads the whole generations of all prompts and returns the answer. */
 export async function collectCompletion(
   generations: readonly Promise<OpenedGeneration>[],
   prompts: readonly CompletionPrompt[],

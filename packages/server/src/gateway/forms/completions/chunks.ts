@@ -12,8 +12,8 @@ import { OutputGatherer } from '../../../seams/streams/output-gatherer.ts';
 import { PromptPart } from './prompt-part.ts';
 
 /**
- * The generations of all prompts as chunks, interleaved as they come: no role chunk, an echoed prompt in front of the first text of
- * each choice and its logprobs in front of the first ones, the usage at the end if asked for.
+ * Converts the generations of all prompts to interleaved chunks: no role chunk, an echoed prompt before the
+ * first text of each choice and its logprobs before the first ones, the usage at the end if requested.
  */
 export async function* toCompletionChunks(
   generations: readonly Promise<OpenedGeneration>[],
@@ -34,7 +34,7 @@ export async function* toCompletionChunks(
   if (format.stream?.hasUsage) yield writer.usageChunk(sumUsage(usages));
 }
 
-/** The output of one prompt's choices, in the sizes that are sent. */
+/** Output of one prompt's choices, in the sizes to send. */
 async function* outputsOf(
   opening: Promise<OpenedGeneration>,
   prompt: CompletionPrompt,
@@ -49,11 +49,11 @@ async function* outputsOf(
   }
 }
 
-/** A `CompletionChunk` whose order of keys survives `toOrderedJson`. */
+/** A `CompletionChunk` that keeps its order of keys in `toOrderedJson`. */
 type AnswerChunk = Omit<CompletionChunk, 'choices'> & { choices: ChunkChoice[] };
 type ChunkChoice = Omit<CompletionChunkChoice, 'logprobs'> & { logprobs: OrderedCompletionLogprobs | null };
 
-/** The progress of one choice's stream. */
+/** Progress of one choice's stream. */
 interface ChoiceState {
   numTokens: number;
   isStarted: boolean;
@@ -72,14 +72,17 @@ class ChunkWriter {
     this.#format = format;
   }
 
-  /** Null when the event adds nothing: no text and no token yet, or the token behind a prompt that is answered alone. */
+  /**
+   * Null for an event without additions: no text and no token yet, or the token after a prompt that is the
+   * whole answer.
+   */
   outputChunk(promptIndex: number, prompt: PromptPart, event: OutputEvent): AnswerChunk | null {
     const { numChoices, isPromptOnly, hasTokenIds, stream } = this.#format;
     const index = promptIndex * numChoices + event.index;
     const state = this.#stateOf(index, prompt);
     state.numTokens += event.tokenIds.length;
     const isLast = event.kind === 'finished';
-    // A step may give neither text nor tokens, for instance while a character is incomplete.
+    // A step may have neither text nor tokens, for example while a character is incomplete.
     if (!isLast && (isPromptOnly || (event.text === '' && event.tokenIds.length === 0))) return null;
     const isFirst = !state.isStarted;
     state.isStarted = true;

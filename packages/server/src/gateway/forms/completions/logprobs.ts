@@ -6,31 +6,34 @@ import type { PromptScoredEvent } from '../../../seams/streams/chat-events.ts';
 import { withinRank } from '../shared/logprobs.ts';
 import { countCharacters, TextPlace } from './text-place.ts';
 
-/** `CompletionLogprobs` whose order of keys survives `toOrderedJson`: a plain object would put the text "1" first. */
+/**
+ * `CompletionLogprobs` that keep their order of keys in `toOrderedJson`: a plain object would put the text
+ * "1" first.
+ */
 export type OrderedCompletionLogprobs = Omit<CompletionLogprobs, 'top_logprobs'> & {
   top_logprobs: (ReadonlyMap<string, number> | null)[];
 };
 
 export interface LogprobFormat {
-  /** The most likely tokens that each place tells beside its own. */
+  /** Number of most likely tokens per position, in addition to its own. */
   numTop: number;
-  /** Tokens as `token_id:N`. */
+  /** Shows tokens as `token_id:N`. */
   hasTokensAsIds: boolean;
 }
 
 /**
- * Log-probabilities of one choice in the columns of a text completion. It keeps the place in the text, so that one writer serves
- * all chunks of a choice.
+ * Log-probabilities of one choice in the columns of a text completion. Keeps the position in the text, so
+ * that one writer serves all chunks of a choice.
  */
 export class CompletionLogprobWriter {
   readonly #format: LogprobFormat;
   readonly #place: TextPlace;
-  /** Columns that go in front of the next ones. */
+  /** Columns to put before the next ones. */
   #ahead: OrderedCompletionLogprobs | null;
 
   /**
-   * @param textBefore what stands in front of the first token: an echoed prompt
-   * @param promptColumns of that prompt, where its logprobs are echoed, too
+   * @param textBefore text before the first token: an echoed prompt
+   * @param promptColumns of that prompt, if its logprobs are echoed, too
    */
   constructor(format: LogprobFormat, textBefore: string, promptColumns: OrderedCompletionLogprobs | null) {
     this.#format = format;
@@ -60,7 +63,10 @@ export class CompletionLogprobWriter {
     };
   }
 
-  /** The most likely tokens, and the sampled one where it is not among them; `top` has the sampled one first and one more than asked for. */
+  /**
+   * The most likely tokens, and the sampled one if it is not among them. `top` starts with the sampled one
+   * and has one more than requested.
+   */
   #mostLikely({ top: [sampled, ...others], ...self }: TokenLogprob): TopLogprob[] {
     const { numTop } = this.#format;
     const last = others[numTop - 1];
@@ -70,7 +76,7 @@ export class CompletionLogprobWriter {
   }
 }
 
-/** The columns of a prompt; its first token has no log-probability. @param text the prompt's, as far as the offsets go */
+/** Columns of a prompt; its first token has no log-probability. @param text of the prompt, for the offsets */
 export function promptColumns(
   { first, promptLogprobs }: PromptScoredEvent,
   text: string,
@@ -87,11 +93,11 @@ export function promptColumns(
   return { ...columns, text_offset: tokenOffsets(pieces, text) };
 }
 
-/** Tokens that the text does not show, such as one that begins every text, take no place in it. */
+/** Offsets of tokens. Tokens outside the text, such as one that starts every text, have no width. */
 function tokenOffsets(tokens: readonly number[][], text: string): number[] {
-  // As bytes: Node.js ends the process that looks for a text with half of a surrogate pair.
+  // Searches bytes, because Node.js crashes on a search with half of a surrogate pair.
   const start = Buffer.from(tokens.flat()).indexOf(Buffer.from(text));
-  // A text that is not in them was cut inside a character: then all of them are in it.
+  // A text that is not found was cut inside a character: then it contains all tokens.
   const [from, to] = start < 0 ? [0, Infinity] : [start, start + Buffer.byteLength(text)];
   const place = new TextPlace(0);
   let at = 0;
@@ -102,7 +108,7 @@ function tokenOffsets(tokens: readonly number[][], text: string): number[] {
   });
 }
 
-/** The token itself first, as vLLM tells them, then the likeliest. */
+/** The token itself first, as in vLLM, then the most likely ones. */
 function toMap(entries: readonly (TopLogprob | PromptLogprob)[], format: LogprobFormat): ReadonlyMap<string, number> {
   return new Map(entries.map((entry) => [nameOf(entry, format), floored(entry)]));
 }

@@ -4,12 +4,12 @@ import type { CompletionPrompt } from './prompts.ts';
 import type { CompletionFormat } from './request.ts';
 import { type OrderedPromptLogprobs, toPromptLogprobs, withinRank } from '../shared/logprobs.ts';
 
-/** The part of an answer about its prompt, shared by all choices, whole or in a stream. */
+/** Part of an answer about its prompt, shared by all choices, whole or in a stream. */
 export class PromptPart {
   readonly tokenIds: readonly number[];
-  /** In front of each choice's text. */
+  /** Text before each choice's text. */
   readonly echo: string;
-  /** The last two keys of a choice: absent unless asked for, and null. */
+  /** The last two keys of a choice; absent unless requested. */
   readonly promptText: { prompt_text?: string };
   readonly promptLogprobs: OrderedPromptLogprobs | null;
   readonly #textBefore: string;
@@ -30,7 +30,7 @@ export class PromptPart {
         : promptColumns(scores, this.#textBefore, { numTop, hasTokensAsIds });
   }
 
-  /** A writer of one choice's log-probabilities; null when none were asked for. */
+  /** Creates a writer of one choice's log-probabilities; null if none were requested. */
   createLogprobWriter(): CompletionLogprobWriter | null {
     const { numTopLogprobs, hasScoredIds, hasTokensAsIds } = this.#format;
     if (numTopLogprobs === null) return null;

@@ -5,20 +5,20 @@ import type { ModelInference } from '../../../seams/contract/backends.ts';
 import { refusingAsBackend } from '../../../seams/faults/backend-failure.ts';
 import { conflict, named } from '../shared/conflict.ts';
 
-/** A prompt as the engine takes it, and as it is told. */
+/** A prompt for the engine, and its echo. */
 export interface CompletionPrompt {
-  /** Truncated where the request asks for it. */
+  /** Truncated if the request asks for it. */
   tokenIds: readonly number[];
   /** Its text; null without `echo`. */
   echo: string | null;
 }
 
 /**
- * The prompts of a request as ids, in order.
- *
+ * Prompts of a request as ids, in order.
  * @param maxTokens of each reply
  * @throws {RequestError} `request.conflict`
- * @throws {BackendFailure} `context_length_exceeded` and `engine.invalid_request` for a prompt that cannot run, before any of them does
+ * @throws {BackendFailure} `context_length_exceeded` and `engine.invalid_request` for a prompt that cannot
+ * run, before any of them runs
  */
 export async function readPrompts(
   body: CompletionRequest,
@@ -31,7 +31,7 @@ export async function readPrompts(
     const isText = typeof prompt === 'string';
     const whole = isText ? await tokenize(prompt, body, inference, signal) : prompt;
     const tokenIds = truncated(whole, body, contextLength, maxTokens);
-    // What the engine would refuse only when it reaches this prompt.
+    // Checks now, because the engine would refuse only once it reaches this prompt.
     refusingAsBackend(() => {
       checkRoom(tokenIds, contextLength);
       checkVocabulary(tokenIds, vocabSize);
@@ -62,7 +62,7 @@ function isIdList(prompt: string[] | number[] | number[][]): prompt is number[] 
   return typeof prompt[0] === 'number';
 }
 
-/** Before the length is checked, since its purpose is to make prompts fit. */
+/** Runs before the length check, because truncation makes prompts fit. */
 function truncated(
   ids: readonly number[],
   { truncate_prompt_tokens: kept = null, truncation_side: side }: CompletionRequest,

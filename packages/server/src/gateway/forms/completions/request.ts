@@ -14,38 +14,40 @@ import {
   toGenerateRequest,
 } from '../shared/sampling-request.ts';
 
-/** The default of the OpenAI API. */
+/** Default of the OpenAI API. */
 const DEFAULT_MAX_TOKENS = 16;
 
-/** How the answer is written; what the engine does not need to know. */
+/** Format of the answer; the engine does not need it. */
 export interface CompletionFormat {
-  /** The text of each choice begins with that of its prompt. */
+  /** The text of each choice starts with its prompt. */
   hasEcho: boolean;
-  /** `max_tokens: 0`: the prompt alone is answered. The engine samples one token all the same. */
+  /** `max_tokens: 0`: the answer is only the prompt. The engine still samples one token. */
   isPromptOnly: boolean;
-  /** Null = none; k = the k most likely tokens beside the sampled one. */
+  /** Null = none; k = the k most likely tokens in addition to the sampled one. */
   numTopLogprobs: number | null;
-  /** In place of those the ones that the request named. */
+  /** Shows the tokens that the request named instead. */
   hasScoredIds: boolean;
-  /** Logprobs begin with those of the prompt. */
+  /** Logprobs start with those of the prompt. */
   hasEchoLogprobs: boolean;
-  /** Entries of `prompt_logprobs` beside the prompt's own token; null = none, -1 = all of the vocabulary. */
+  /**
+   * Entries of `prompt_logprobs` in addition to the prompt's own token; null = none, -1 = the whole
+   * vocabulary.
+   */
   numPromptLogprobs: number | null;
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
   hasPromptText: boolean;
-  /** Whether the samples are kept under an id, which each choice carries. */
+  /** True if the samples are recorded, with an id in each choice. */
   isRecorded: boolean;
   numChoices: number;
-  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  /** Minimum tokens of a choice per stream chunk, at least 1. */
   streamInterval: number;
   /** Null = one JSON answer. */
   stream: StreamFormat | null;
 }
 
 /**
- * The checks that need more than one field but no model.
- *
+ * Checks that need several fields but no model.
  * @param body passed the schema
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
@@ -73,19 +75,19 @@ export function checkCompletionRequest(body: CompletionRequest): void {
     );
 }
 
-/** @param keepsRecords whether samples of this model are kept */
+/** @param keepsRecords true if samples of this model are recorded */
 export function completionFormatOf(body: CompletionRequest, keepsRecords: boolean): CompletionFormat {
   const isEcho = body.echo ?? false;
   const numTopLogprobs = body.logprobs ?? null;
   const hasTokenIds = body.return_token_ids ?? false;
   return {
-    // Who gets the ids has the prompt in them.
+    // Ids already include the prompt.
     hasEcho: isEcho && !hasTokenIds,
     isPromptOnly: body.max_tokens === 0,
     numTopLogprobs,
     hasScoredIds: (body.logprob_token_ids ?? []).length > 0,
     hasEchoLogprobs: isEcho && numTopLogprobs !== null,
-    // vLLM takes an echo with logprobs for a wish to see the prompt's in this form, too. A stream never shows them.
+    // In vLLM an echo with logprobs requests the prompt's in this form, too. A stream never shows them.
     numPromptLogprobs: body.stream ? null : (body.prompt_logprobs ?? (isEcho ? numTopLogprobs : null)),
     hasTokensAsIds: body.return_tokens_as_token_ids ?? false,
     hasTokenIds,
@@ -97,7 +99,7 @@ export function completionFormatOf(body: CompletionRequest, keepsRecords: boolea
   };
 }
 
-/** The number of tokens that the engine is asked for: at least one. */
+/** Number of tokens requested from the engine: at least one. */
 export function maxTokensOf(body: CompletionRequest): number {
   return Math.max(1, requestedTokens(body).value);
 }
@@ -109,7 +111,7 @@ export function toCompletionRequests(
   context: RequestContext,
   format: CompletionFormat,
 ): InferenceRequest[] {
-  // One more than asked for: the sampled token takes a place only where it is not among the most likely.
+  // One more than requested: the sampled token is added only if it is not among the most likely.
   const numTop = typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null;
   const unasked = format.isRecorded ? 0 : null;
   const logprobs = numTop === null ? unasked : Math.min(numTop + 1, context.vocabSize);
@@ -131,7 +133,7 @@ export function toCompletionRequests(
   }));
 }
 
-/** Each choice tells its prompt again: many choices of a long one would be more than an answer can hold. */
+/** Limits repetition: each choice contains its prompt, so many choices of a long one would exceed an answer. */
 function checkRepeatedPrompts(
   prompts: readonly CompletionPrompt[],
   { hasEcho, hasTokenIds, hasPromptText, numChoices }: CompletionFormat,
@@ -146,7 +148,7 @@ function checkRepeatedPrompts(
   );
 }
 
-/** As many as the larger of the two forms needs; null = none. */
+/** The larger number of the two forms; null = none. */
 function countPromptLogprobs(
   body: CompletionRequest,
   prompts: readonly CompletionPrompt[],

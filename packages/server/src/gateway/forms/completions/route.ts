@@ -39,7 +39,7 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
       await generating(request, completion, parts, signal, async (generations) => {
         const { prompts, identity, format } = completion;
         const toChunks = () => toCompletionChunks(generations, prompts, identity, format);
-        // The first output of any prompt.
+        // Waits for the first output of any prompt.
         await sendOpened(reply, Promise.race(generations), toChunks, parts, signal);
       });
       return reply;
@@ -74,7 +74,7 @@ async function admitCompletion(
   };
 }
 
-/** Starts one generation for each prompt; however `run` ends, all of them end. */
+/** Starts one generation per prompt; all of them end with `run`. */
 async function generating<Result>(
   request: FastifyRequest,
   completion: Awaited<ReturnType<typeof admitCompletion>>,
@@ -91,7 +91,7 @@ async function generating<Result>(
       if (meter === undefined) throw new Error('every prompt has a meter');
       return openGeneration(inference, one, either, meter, { ...options, recorder: recorder() });
     });
-    // One failure is enough to tell; the others are those that it ends.
+    // Only one failure is reported; the others follow from it.
     for (const generation of generations) generation.catch(() => undefined);
     try {
       return await run(generations);

@@ -1,4 +1,4 @@
-/** A place in a text that is written in pieces of bytes, in characters (code points). */
+/** Position in a text that comes in chunks of bytes, in characters (code points). */
 export class TextPlace {
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   #offset: number;
@@ -7,7 +7,10 @@ export class TextPlace {
     this.#offset = offset;
   }
 
-  /** Goes on behind a piece. @returns where the piece begins; the pieces of a character all begin where the character does */
+  /**
+   * Advances by a chunk.
+   * @returns the start of the chunk; chunks of one character all start with the character
+   */
   pass(bytes: readonly number[]): number {
     const offset = this.#offset;
     this.#offset += countCharacters(this.#decoder.decode(Uint8Array.from(bytes), { stream: true }));

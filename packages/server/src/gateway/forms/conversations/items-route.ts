@@ -85,7 +85,7 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
   });
 }
 
-/** OpenAI's clients write the name of a list with brackets. */
+/** OpenAI's clients add brackets to the name of a list. */
 function checkQuery({ include = [], 'include[]': named = [] }: ItemQuery): void {
   checkInclude([include, named].flat());
 }

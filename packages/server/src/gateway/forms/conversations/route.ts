@@ -39,7 +39,7 @@ export function conversationRoutes(app: FastifyInstance, parts: RouteParts): voi
     {
       config,
       schema: { body: CreateConversationRequestSchema },
-      // The body may be missing.
+      // The body may be absent.
       preValidation: normalizedBody((body) => body ?? {}),
     },
     (request, reply) =>
@@ -90,7 +90,10 @@ export function known<Found>(found: Found | null, { id }: ConversationKey): Foun
   return found;
 }
 
-/** Items as they are stored: read once, so that no later request is refused for them. @throws {RequestError} */
+/**
+ * Items in stored form: checked now, so that no later request is refused because of them.
+ * @throws {RequestError}
+ */
 export async function itemsToAdd(
   request: FastifyRequest,
   items: readonly ResponseInputItem[],

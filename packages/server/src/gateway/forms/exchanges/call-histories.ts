@@ -1,4 +1,4 @@
-/** Calls that a client recorded as the histories that they are trained as, by the form of the API that they were made in. */
+/** Converts recorded calls to the histories for training, by the form of their API. */
 import {
   type ChatCompletionRequest,
   type ChatMessage,
@@ -27,23 +27,26 @@ import { type Place, TrajectoryFormatError } from '../../../training-data/wire/t
 import { recordOfAnswer } from '../../../training-data/wire/recorded-choice.ts';
 import { isObject } from '../../../seams/json/is-object.ts';
 
-/** One sampled reply of a call, behind what it was sampled after. */
+/** One sampled reply of a call, with its context. */
 export interface CallHistory {
   readonly history: WireHistory;
-  /** Where the call has what its history has at a place, which begins with `messages_and_choices` or `tools`. */
+  /**
+   * Converts a place in the history, which starts with `messages_and_choices` or `tools`, to its place in the
+   * call.
+   */
   readonly placeInCall: (place: Place) => Place;
 }
 
-/** Each choice behind the messages of the request: what a chat says is what a history has. */
+/** Each choice after the messages of the request: a chat has the same content as a history. */
 export function chatHistories({ request, response }: WireExchange): CallHistory[] {
   const { messages: sent, tools = null } = request;
   const messages = withReadableResults(sent);
   const { id } = response;
-  // The variables that the prompt was rendered with: without its record it is rendered again.
+  // Variables of the prompt's rendering: without a record it is rendered again.
   const variables = mergedVariables(templateVariables(request as ChatCompletionRequest));
   const rendered = Object.keys(variables).length === 0 ? {} : { chat_template_kwargs: variables };
   return response.choices.map((choice, index) => ({
-    // A client that puts a stream together keeps the id of the answer alone.
+    // Clients that assemble a stream keep only the id of the answer.
     history: {
       messages_and_choices: [...messages, 'record_id' in choice ? choice : { ...choice, id }],
       tools,
@@ -58,11 +61,11 @@ export function chatHistories({ request, response }: WireExchange): CallHistory[
 }
 
 /**
- * The other forms, whose answers say less of what was sampled than a chat's: it is read from the record that they name. The messages are those that the
- * request was rendered from, for whoever looks at them; what is trained is behind the prompt of the record.
- *
+ * The other forms, whose answers contain less about the sampling than a chat's: it is read from the named
+ * record. The messages are those of the request, for display; training uses the record's prompt.
  * @param place of the call in the body
- * @throws {TrajectoryFormatError} for what this service does not answer in that form, and for an answer whose tokens are not known
+ * @throws {TrajectoryFormatError} for features that this service lacks in that form, and for an answer with
+ * unknown tokens
  */
 export const OTHER_FORMS: Readonly<
   Record<'completions' | 'responses' | 'messages', (call: WireOtherExchange, place: Place) => CallHistory[]>
@@ -83,7 +86,7 @@ function responseHistories({ request, response }: WireOtherExchange, place: Plac
   return [replyHistory(messages, tools, joined(turns), { ...record, isCut: response?.['status'] === 'incomplete' })];
 }
 
-/** Without references to kept items: the record has the prompt, and the items are shown with their own calls. */
+/** Drops references to kept items: the record has the prompt, and the items are shown with their own calls. */
 function withoutReferences(prompt: { readonly input?: unknown }): object {
   const { input } = prompt;
   if (!Array.isArray(input)) return prompt;
@@ -123,7 +126,7 @@ function replyHistory(
   };
 }
 
-/** A reply is one message of a chat, in as many pieces as it had. */
+/** Joins the pieces of a reply to one chat message. */
 function joined(turns: readonly ChatMessage[]): ChatMessage {
   const texts = turns.flatMap(({ role, content }) =>
     typeof content === 'string' ? [content] : (content ?? []).map((part) => messageText({ role, content: [part] })),
@@ -138,7 +141,7 @@ function joined(turns: readonly ChatMessage[]): ChatMessage {
   };
 }
 
-/** Every choice behind its prompt, which is no chat: its text stands as a message of the user. */
+/** Every choice after its prompt, shown as a message of the user. */
 function completionHistories({ request, response }: WireOtherExchange, place: Place): CallHistory[] {
   const prompts = textsOf(request?.['prompt']);
   const { n } = request ?? {};
@@ -165,13 +168,16 @@ function completionHistories({ request, response }: WireOtherExchange, place: Pl
   });
 }
 
-/** The prompts of a text completion that are texts, by their place. */
+/** Text prompts of a text completion, by their index; undefined for others. */
 function textsOf(prompt: unknown): readonly (string | undefined)[] {
   const list: readonly unknown[] = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt];
   return list.map((one) => (typeof one === 'string' ? one : undefined));
 }
 
-/** As a choice of a chat has them; null where a text completion does not tell all: the ids of its tokens and of its prompt, and a log-probability of each token. */
+/**
+ * Tokens in the form of a chat's choice; null if a text completion lacks some: the ids of its tokens and of
+ * its prompt, and a log-probability of each token.
+ */
 function ownTokens(choice: Record<string, unknown>): object | null {
   const { token_ids: ids, prompt_token_ids: prompt, logprobs } = choice;
   const values = isObject(logprobs) ? logprobs['token_logprobs'] : null;
@@ -183,7 +189,7 @@ function ownTokens(choice: Record<string, unknown>): object | null {
 
 const NO_TOKENS = 'Input should be the `record_id` of a response of a trained model: this call has no tokens to train';
 
-/** @throws {TrajectoryFormatError} for an answer without one */
+/** @throws {TrajectoryFormatError} for an answer without a record */
 function recordOf(response: WireOtherExchange['response'], place: Place): { record_id: string } {
   const id = response?.['record_id'] ?? recordOfAnswer(response?.['id'], 0);
   if (typeof id === 'string') return { record_id: id };
@@ -201,7 +207,7 @@ function only(value: Readonly<Record<string, unknown>> | null | undefined, names
   return Object.fromEntries(members);
 }
 
-/** Runs, and tells what is wrong with a part of a call at its place in the body. */
+/** Runs `translate`, and reports a fault at its place in the body. */
 function translated<Result>(place: Place, translate: () => Result): Result {
   try {
     return translate();

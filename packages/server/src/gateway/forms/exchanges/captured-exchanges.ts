@@ -1,4 +1,7 @@
-/** Trajectories that a client recorded as calls (`exchanges`) instead of as messages and choices; ART does from 0.5.19 on. */
+/**
+ * Trajectories that a client recorded as calls (`exchanges`) instead of messages and choices, as ART does
+ * since 0.5.19.
+ */
 import type {
   SentTrajectoryGroup,
   WireExchanges,
@@ -14,21 +17,21 @@ import { withReadableResults } from '../../../seams/chat/readable-results.ts';
 import { withChatCalls } from '../../../training-data/wire/langchain-calls.ts';
 import { type Place, TrajectoryFormatError } from '../../../training-data/wire/trajectory-format-error.ts';
 
-/** The model that is trained, by the names that calls to it had. */
+/** The trained model, by its names in calls. */
 export interface PolicyNames {
   readonly entity: string;
   readonly project: string;
   readonly name: string;
 }
 
-/** The names of a model that are sent to the body thread. */
+/** Names of a model for the body thread. */
 export function policyNames({ entity, project, name }: PolicyNames): PolicyNames {
   return { entity, project, name };
 }
 
 const FORMS = ['completions', 'responses', 'messages'] as const;
 
-/** Where the parts of a call were in the body, for each history that it became. */
+/** Place in the body of the parts of a call, for each history made from it. */
 interface Source {
   /** Place of the call, below the trajectory. */
   readonly call: Place;
@@ -37,14 +40,13 @@ interface Source {
 const sources = new WeakMap<WireTrajectory, readonly Source[]>();
 
 /**
- * A group as it is stored and read: defaults are filled in, and calls of the policy become histories, one for each choice, with the messages that it
- * was sampled after. An assistant's turn among these is trained where it was sampled, in the history of its own call.
- *
- * Calls of other models, a judge's for instance, are left out and counted.
- *
+ * Converts a group to its stored form: fills in defaults, and turns calls of the policy into histories, one
+ * per choice, with the messages of its context. Earlier assistant turns in these are trained where they were
+ * sampled, in the history of their own call.
+ * Calls of other models, such as a judge's, are dropped and counted.
  * @param index place of the group in the job, for messages
- * @throws {TrajectoryFormatError} for calls beside histories, for calls of the policy whose tokens are not known, and for metadata that
- * cannot be written again
+ * @throws {TrajectoryFormatError} for calls next to histories, for calls of the policy with unknown tokens,
+ * and for metadata that cannot be serialised
  */
 export function completeGroup(
   group: SentTrajectoryGroup,
@@ -75,9 +77,9 @@ export function completeGroup(
   return { group: { ...group, trajectories }, numForeignExchanges };
 }
 
-/** Where the body has what a complete group has at a place: the same, but for what came from calls. */
+/** Converts a place in a complete group to the body's: equal, except for parts made from calls. */
 export function placeInBody(group: WireTrajectoryGroup, place: Place): Place {
-  // body, trajectory_groups, N, trajectories, N, then additional_histories, N when it is not the first
+  // body, trajectory_groups, N, trajectories, N, then additional_histories, N unless it is the first
   const trajectory = group.trajectories[Number(place[4])];
   const from = trajectory && sources.get(trajectory);
   const isFurther = place[5] === 'additional_histories';
@@ -115,7 +117,10 @@ function readExchanges(exchanges: WireExchanges, place: Place, policy: PolicyNam
   return { histories, sources: from, numForeign };
 }
 
-/** Whether a call went to the model that is trained; a call without a name did. Any step of it is the policy: what was sampled says which. */
+/**
+ * True if a call went to the trained model, or named none. Any step of it counts as the policy: the record
+ * has the step.
+ */
 function isPolicy(model: unknown, policy: PolicyNames): boolean {
   if (model === undefined || model === null) return true;
   const name = typeof model === 'string' ? parseModelName(model) : null;
@@ -139,7 +144,7 @@ function withReadableMessages(trajectory: WireTrajectory): WireTrajectory {
   };
 }
 
-/** Calls in the form of LangChain are those of a chat, and results of tools are text, as in the chat that was sampled from. */
+/** Converts LangChain calls to those of a chat, and tool results to text, as in the sampled chat. */
 function readable<Items extends unknown[]>(items: Items): Items {
   return withReadableResults(withChatCalls(items) as Items);
 }

@@ -28,25 +28,28 @@ import { requestedModel } from './requested-model.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Also its streams end with the whole answer. */
+    /** Its streams hold the whole answer, too. */
     holdsAnswer?: boolean;
   }
 }
 
-/** A request whose model is decided and whose adapter is on disk. */
+/** A request with a resolved model and its adapter on disk. */
 export interface AdmittedModel {
   model: ResolvedModel;
-  /** Samples from its base model. */
+  /** Sampling from its base model. */
   inference: ModelInference;
   context: RequestContext;
   identity: AnswerIdentity;
-  /** The answer's id behind its prefix where the service made it up. Absent where the client said it, and may say it again. */
+  /**
+   * Id of the answer without prefix, if the service generated it. Absent for client-chosen ids, which may
+   * repeat.
+   */
   ownId?: string;
   /** See `GenerationOptions`. */
   faultOf: (error: unknown) => Promise<unknown>;
-  /** See `GenerationOptions`. Where the engine is of this machine, its answers begin once. */
+  /** See `GenerationOptions`. Answers of a local engine are never restarted. */
   isWhole: boolean;
-  /** Null for an answer that is sent as it comes. */
+  /** Null for a streamed answer. */
   newHold: (() => AnswerHold) | null;
 }
 
@@ -79,7 +82,7 @@ export async function admitModel(
       id,
       isStream: body.stream === true,
     }),
-    // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
+    // The prefix cache is separate per tenant, so that no one can measure another tenant's prompts.
     context: {
       tenant: caller.entityId,
       adapter,
@@ -102,7 +105,7 @@ export async function admitModel(
   };
 }
 
-/** An id becomes a part of names in the database, which has no such texts. @throws {RequestError} */
+/** An id becomes part of database keys, which cannot store such texts. @throws {RequestError} */
 function refuseIdFault(requestId: string | undefined): void {
   if (requestId === undefined || (requestId.isWellFormed() && !requestId.includes('\0'))) return;
   throw conflict(named('request_id'), 'an id may hold neither U+0000 nor half of a surrogate pair');
@@ -115,7 +118,7 @@ function isSentAsItComes(
   return stream === true && (stream_interval ?? 1) === 1 && routeOptions.config.holdsAnswer !== true;
 }
 
-/** Room for an answer until its client has it, or has left. */
+/** Memory of an answer until its client has received it or left. */
 function heldUntilTaken({ end }: FastifyRequest, { answerMemory }: RouteParts): AnswerHold {
   const hold = answerMemory.hold();
   end.onEnd(() => hold.release());
@@ -123,9 +126,8 @@ function heldUntilTaken({ end }: FastifyRequest, { answerMemory }: RouteParts): 
 }
 
 /**
- * For one prompt of a request to a trained model; null for another.
- *
- * @param answerId under which its records are found, unique among all answers. Default: made up
+ * Recorder for one prompt of a request to a trained model; null for other models.
+ * @param answerId unique key of its records. Default: generated
  */
 export function newRecorder(
   request: FastifyRequest,
@@ -140,7 +142,10 @@ export function newRecorder(
 
 const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
 
-/** The files of a version go with it, whatever requests for it are on their way: then what the engine misses is no failure of the service. */
+/**
+ * A deleted version loses its files, even during requests for it: then a missing file is not a failure of the
+ * service.
+ */
 async function orDeleted(
   error: unknown,
   model: ResolvedModel,
@@ -158,7 +163,7 @@ function deleted({ name }: ResolvedModel): RequestError {
   return new RequestError('request.unknown_model', `The model \`${name}\` was deleted`, { param: 'model' });
 }
 
-/** The back end of the request, whose work is a part of its trace. */
+/** Inference of the request, traced as part of it. */
 function tracedInference(
   request: FastifyRequest,
   { inference, tracing }: RouteParts,
@@ -181,7 +186,7 @@ function tracedInference(
   return tracedModel(ofModel, tracing, about);
 }
 
-/** The same model on other machines, which are told of the request that they work for. */
+/** The same model on other machines, which get the origin of the request. */
 function toldModel(inference: ModelInference, request: FastifyRequest): ModelInference {
   const origin = { requestId: request.id, traceParent: traceParentOf(request) };
   return withGenerate(inference, (asked, signal) => inference.generate({ ...asked, origin }, signal));
@@ -199,10 +204,9 @@ function priorityOf({ headers }: FastifyRequest): number | null {
 }
 
 /**
- * Records the tokens of a request however it ends, and before the last bytes of an answer: an answer that was read to its end is counted, also when the
- * service is killed right after.
- *
- * @param run gets one meter for each prompt
+ * Records the tokens of a request at any end, and before the last bytes of an answer: a completely read
+ * answer is counted, even if the service is killed right afterwards.
+ * @param run gets one meter per prompt
  */
 export async function metered<Result>(
   request: FastifyRequest,
@@ -245,7 +249,7 @@ async function recordTokens(
   await store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
 }
 
-/** A stream cannot be answered again. @throws {RequestError} `request.unsupported` */
+/** A streamed answer cannot be replayed. @throws {RequestError} `request.unsupported` */
 export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
   if (headers['idempotency-key'] === undefined) return;
   throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
@@ -253,16 +257,16 @@ export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
   });
 }
 
-/** How a form of stream is written. */
+/** Format of a stream. */
 export interface StreamForm {
-  /** Events have their `type` as name, and no `[DONE]` ends them. */
+  /** Events have their `type` as name, without a final `[DONE]`. */
   isNamed: boolean;
   toErrorEvent: (body: ErrorBody) => object | readonly object[];
 }
 
 const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };
 
-/** Sends the chunks of an answer as events; a failure on the way becomes the last event. */
+/** Sends the chunks of an answer as events; a failure midway becomes the last event. */
 export async function sendChunks(
   reply: FastifyReply,
   chunks: AsyncIterable<object>,
@@ -291,8 +295,9 @@ export async function sendChunks(
 }
 
 /**
- * Sends the chunks of a generation once it has its first output, so that every refusal has its own HTTP status. After `firstSignMs` the stream starts without it:
- * clients and proxies give silent connections up. A refusal is then its last event.
+ * Sends the chunks of a generation once it has its first output, so that every refusal has its own HTTP
+ * status. After `firstSignMs` the stream starts without output, because clients and proxies close silent
+ * connections; a later refusal is then its last event.
  */
 export async function sendOpened<Opened>(
   reply: FastifyReply,

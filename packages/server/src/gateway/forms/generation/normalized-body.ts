@@ -1,4 +1,4 @@
-/** A hook before the check of a body by its schema: it checks what `normalize` makes of the body. No promise, as it waits for nothing. */
+/** Hook that normalises a body before its schema check. Not async, because it does not wait. */
 export function normalizedBody(normalize: (body: unknown) => unknown) {
   return (request: { body: unknown }, _reply: unknown, done: () => void): void => {
     request.body = normalize(request.body);

@@ -7,15 +7,14 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The base model under the one that the request names; null until that name is resolved. */
+    /** Base model of the request's model; null until its name is resolved. */
     baseModel: BaseModel | null;
   }
 }
 
 /**
- * The model that a request names, resolved for its caller. Refusals that come later know the base model by it.
- *
- * @throws {RequestError} as `resolveModelName` does
+ * Resolves the model that a request names, for its caller. Later refusals use its base model.
+ * @throws {RequestError} as `resolveModelName`
  */
 export async function requestedModel(
   request: FastifyRequest,

@@ -7,25 +7,25 @@ import type { AnswerIdentity } from '../shared/collected-choices.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../shared/reply-blocks.ts';
 import { carryReasoning } from '../shared/carried-reasoning.ts';
 
-/** Fields of an answer besides its blocks. */
+/** Fields of an answer other than its blocks. */
 export interface MessageFormat {
   identity: AnswerIdentity;
   contextLength: number;
   /** Tokens of the prompt. */
   promptTokens: number;
   cachedTokens: number;
-  /** The id that the record of the reply will have; null = nothing is kept. */
+  /** Future record id of the reply; null = none is kept. */
   recordId: string | null;
-  /** Thoughts are told in their signatures alone, so that they can come back. */
+  /** Thoughts appear only in their signatures, so that clients can send them back. */
   omitsThoughts: boolean;
-  /** The request had edits of the conversation, none of which changed it. */
+  /** The request had edits of the conversation, which had no effect. */
   hasEdits: boolean;
 }
 
 type ToolUse = Extract<MessageReplyBlock, { type: 'tool_use' }>;
 type WholeBlock = Exclude<MessageReplyBlock, ToolUse> | (Omit<ToolUse, 'input'> & { input: JsonText });
 
-/** A `Message` whose inputs survive `toOrderedJson` as the model wrote them. */
+/** A `Message` that keeps inputs as the model wrote them in `toOrderedJson`. */
 type WholeMessage = Omit<Message, 'content'> & { content: WholeBlock[] };
 
 /** The whole answer. */
@@ -41,12 +41,12 @@ export async function collectMessage(events: AsyncIterable<BlockEvent>, format: 
   };
 }
 
-/** The answer as the events of a stream. */
+/** Converts the answer to the events of a stream. */
 export async function* toMessageEvents(
   events: AsyncIterable<BlockEvent>,
   format: MessageFormat,
 ): AsyncGenerator<MessageEvent, void> {
-  // Already here: clients that put a message together keep of its end what they know.
+  // Sent in the first event: clients that assemble a message keep only known fields of its end.
   const recorded = format.recordId === null ? {} : { record_id: format.recordId };
   yield { type: 'message_start', message: { ...opening(format), ...recorded } };
   for await (const event of events) {
@@ -63,7 +63,8 @@ export async function* toMessageEvents(
           const { signature } = toThinking(event.text, format);
           yield { type: 'content_block_delta', index: event.index, delta: { type: 'signature_delta', signature } };
         }
-        // Only here is it known that the input is an object. Without a delta the client keeps the `{}` of the block.
+        // Only now is it known that the input is an object. Without a delta the client keeps the `{}` of the
+        // block.
         if (event.block.kind === 'call' && isObjectText(event.text)) {
           const delta = { type: 'input_json_delta' as const, partial_json: event.text };
           yield { type: 'content_block_delta', index: event.index, delta };
@@ -126,8 +127,8 @@ function toWholeBlock(block: ReplyBlock, text: string, format: MessageFormat): W
 }
 
 /**
- * Clients send thoughts back as thoughts only if they are signed. Nothing is signed here, since thoughts of any origin are read; one that is not told is in its
- * signature.
+ * Clients only send back signed thoughts. Nothing is signed here, because thoughts of any origin are
+ * accepted; a hidden thought is in its signature.
  */
 function toThinking(text: string, { omitsThoughts }: MessageFormat) {
   const [thinking, signature] = omitsThoughts ? ['', carryReasoning(text)] : [text, 'unsigned'];
@@ -138,7 +139,7 @@ function edits({ hasEdits }: MessageFormat): { context_management?: { applied_ed
   return hasEdits ? { context_management: { applied_edits: [] } } : {};
 }
 
-/** The arguments as they were written; `{}` for a call that was cut off, which `stop_reason` reports. */
+/** Arguments as written; `{}` for a truncated call, which `stop_reason` reports. */
 function toInput(text: string): JsonText {
   return new JsonText(isObjectText(text) ? text : '{}');
 }

@@ -1,11 +1,11 @@
 import type { ErrorBody, MessagesError, MessagesErrorType } from '@trainyard/protocol';
 
-/** Whether the client says that it reads answers in the form of the Anthropic API. */
+/** True if the client expects the form of the Anthropic API. */
 export function speaksAnthropic({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): boolean {
   return headers['anthropic-version'] !== undefined;
 }
 
-/** An error as clients of the Anthropic API read it. @param status of the answer; null in a stream */
+/** Converts an error to the Anthropic API's form. @param status of the answer; null in a stream */
 export function toMessagesError(body: ErrorBody, requestId: string, status: number | null): MessagesError {
   const { param, code } = body.error;
   const details = detailsOf(body);
@@ -30,7 +30,7 @@ function typeOf({ error: { type } }: ErrorBody, status: number | null): Messages
   }
 }
 
-/** Clients know by these words that a conversation has become too long, and shorten it. */
+/** Clients recognise a too long conversation by this text, and shorten it. */
 function messageOf({ error: { code, message } }: ErrorBody): string {
   if (code !== 'context_length_exceeded') return message;
   const [, limit] = /maximum context length is (\d+) tokens/.exec(message) ?? [];
@@ -39,7 +39,7 @@ function messageOf({ error: { code, message } }: ErrorBody): string {
   return `prompt is too long: ${sent} tokens > ${Number(limit) - 1} maximum`;
 }
 
-/** Clients that would have conversations kept send them whole after this refusal. */
+/** After this refusal, clients that wanted the server to keep the conversation send it whole. */
 function detailsOf({ error: { code, param } }: ErrorBody): Pick<MessagesError['error'], 'details'> {
   if (code !== 'request.unsupported' || param !== 'thread') return {};
   return { details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } };

@@ -3,20 +3,22 @@ import { asksForNothing, type MessageBlockParam, type MessageParam } from '@trai
 import { isObject } from '../../../seams/json/is-object.ts';
 import { type LeftOut, leftOutText, mediaOf } from '../../../seams/chat/left-out.ts';
 
-/** A message that is read here, with its place among those of the request. */
+/** A message in a supported form, with its index in the request. */
 export interface PlacedMessage {
   readonly message: MessageParam;
   readonly index: number;
 }
 
 /**
- * Messages of sessions that began at another service, as messages that are read here. Per kind of block:
+ * Converts messages of sessions from another service to supported ones. Per kind of block:
  *
- * - `server_tool_use` and `mcp_tool_use` with their results: calls of a tool and results, between the texts around them; without its result a call is left out;
- * - `redacted_thinking`, and a `compaction` without text: left out; a `compaction` with text is text;
- * - pictures and files in results of tools: a text that says so; documents and search results with text: that text.
+ * - `server_tool_use` and `mcp_tool_use` with their results: tool calls and results, between the texts around
+ * them; a call without its result is dropped;
+ * - `redacted_thinking`, and a `compaction` without text: dropped; a `compaction` with text is text;
+ * - pictures and files in tool results: a placeholder text; documents and search results with text: that
+ * text.
  *
- * @param leftOut counts what the model does not see, and what it reads as a text
+ * @param leftOut counts dropped and replaced parts
  */
 export function readableMessages(messages: readonly MessageParam[], leftOut: LeftOut): PlacedMessage[] {
   return messages.flatMap((message, index) => {
@@ -68,7 +70,7 @@ function assistantMessages(blocks: readonly MessageBlockParam[], leftOut: LeftOu
   return said.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'assistant', content: said }];
 }
 
-/** Null: the model is not shown it. */
+/** Null: the block is dropped. */
 function readableBlock(block: MessageBlockParam, leftOut: LeftOut): MessageBlockParam | null {
   if (block?.type !== 'redacted_thinking' && block?.type !== 'compaction') return block;
   const { content } = block;
@@ -99,7 +101,7 @@ function withReadableContent(block: MessageBlockParam, leftOut: LeftOut): Messag
   return { ...block, content: content.map((part: unknown) => readablePart(part, leftOut)) };
 }
 
-/** A part of the client's own result. What is not known stays as it is, for the reader to judge. */
+/** A part of the client's own result. Unknown parts stay unchanged: the reader validates them. */
 function readablePart(part: unknown, leftOut: LeftOut): unknown {
   if (!isObject(part)) return part;
   const source = isObject(part['source']) ? part['source'] : {};
@@ -126,10 +128,10 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
   }
 }
 
-/** Members that say nothing to a model, or cannot be read. */
+/** Members without meaning for a model, or unreadable ones. */
 const UNREAD = new Set(['type', 'encrypted_content', 'encrypted_index', 'encrypted_stdout', 'page_age', 'citations']);
 
-/** Whatever another server's tool found, as a text. */
+/** Result of another server's tool, as text. */
 function resultText(value: unknown, leftOut: LeftOut): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value))

@@ -18,7 +18,7 @@ import { LeftOut, leftOutOf, reporting } from '../../../seams/chat/left-out.ts';
 import { readableMessages } from './foreign-blocks.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 
-/** Names in a message request for the fields of a chat. */
+/** Message request names of chat fields. */
 export const MESSAGES_NAMES = namesFrom({
   stop: 'stop_sequences',
   response_format: 'output_config',
@@ -32,7 +32,7 @@ export const MESSAGES_NAMES = namesFrom({
 } satisfies FormNames);
 
 const ONE_REPLY = 'fallback models are not supported';
-/** Why known fields of the form are not there. */
+/** Reasons why known fields of the form are not supported. */
 const REASONS: Readonly<Record<string, string>> = {
   container: 'no tools are run here',
   mcp_servers: 'no tools are run here',
@@ -43,10 +43,9 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * A message request as a chat.
- *
+ * Converts a message request to a chat.
  * @param body passed the schema
- * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, naming fields of `body`
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, with fields of `body`
  */
 export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(MessagesRequestSchema.properties), null, REASONS);
@@ -55,7 +54,7 @@ export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
   if (budget !== null && thinking !== 'enabled')
     throw conflict('thinking.budget_tokens', '`thinking.budget_tokens` is only allowed with `type: enabled`');
   refuseOtherFields(body.metadata ?? {}, ['user_id'], 'metadata');
-  // Fields of which one value asks for what is done anyway.
+  // Fields with one value that has no effect.
   if ((body.speed ?? 'standard') !== 'standard') throw unsupported('speed', ONE_REPLY);
   if ((body.inference_geo ?? 'global') !== 'global') throw unsupported('inference_geo', ONE_REPLY);
   const format = formatOf(body);
@@ -85,7 +84,7 @@ function formatOf({ output_config: config, output_format: older = null }: CountT
   return format ?? older;
 }
 
-/** The prompt of a message request as that of a chat. @throws as {@link toChatRequest} */
+/** Converts the prompt of a message request to that of a chat. @throws as {@link toChatRequest} */
 export function toCountedChat(body: CountTokensRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(CountTokensRequestSchema.properties), null, REASONS);
   return toPrompt(body);
@@ -113,13 +112,13 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
     ...toToolChoice(body),
     ...(thinking === null ? {} : { chat_template_kwargs: { enable_thinking: thinking.type !== 'disabled' } }),
     ...(output?.effort ? { reasoning_effort: output.effort } : {}),
-    // A last message of the assistant is where the reply goes on.
+    // The reply continues a final assistant message.
     ...(isOpen ? { add_generation_prompt: false, continue_final_message: true } : {}),
   };
   return reporting(chat, leftOut);
 }
 
-/** Edits that leave the conversation as it is sent ask for nothing. @throws as {@link toChatRequest} for others */
+/** Accepts only edits without effect on the conversation. @throws as {@link toChatRequest} for others */
 function refuseOtherEdits(management: CountTokensRequest['context_management'] | null): void {
   refuseOtherFields(management ?? {}, ['edits'], 'context_management');
   management?.edits?.forEach((edit, index) => {
@@ -140,7 +139,7 @@ function systemMessages(system: MessagesRequest['system'] | null): ChatMessage[]
   return systemMessage(system, 'system');
 }
 
-/** None, where nothing of it is for the model. */
+/** Empty if nothing of it is for the model. */
 function systemMessage(content: string | MessageBlockParam[], place: string): ChatMessage[] {
   if (typeof content === 'string') return [{ role: 'system', content }];
   const texts = content
@@ -150,12 +149,12 @@ function systemMessage(content: string | MessageBlockParam[], place: string): Ch
 }
 
 /**
- * The line that Claude Code writes at the beginning of its prompt for those who send the bill. It differs from one conversation to the next, so that no two
- * prompts would begin alike: it is left out, as vLLM does.
+ * Billing line that Claude Code writes at the start of its prompt. It differs between conversations, so no
+ * two prompts would share a prefix: it is dropped, as in vLLM.
  */
 const BILLING = /^x-anthropic-billing-header:/;
 
-/** One message may hold the results of several calls, which a chat has in messages of their own. */
+/** One message may contain results of several calls, which are separate messages in a chat. */
 function toChatMessages({ role, content }: MessageParam, index: number): ChatMessage[] {
   const place = `messages.${index}.content`;
   if (typeof content === 'string') return [{ role, content }];
@@ -188,7 +187,7 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
     switch (block.type) {
       case 'thinking':
         refuseOtherFields(block, ['type', 'thinking', 'signature'], blockPlace);
-        // A thought that was left out of the answer comes back in its signature.
+        // A thought omitted from the answer comes back in its signature.
         thoughts.push(...[stringOf(block, 'thinking', blockPlace) || omittedThought(block)].filter(Boolean));
         break;
       case 'tool_use': {
@@ -232,22 +231,25 @@ function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
   return {
     role: 'tool',
     tool_call_id: stringOf(block, 'tool_use_id', place),
-    // Templates know no failed results: the model reads it.
+    // Templates have no failed results, so the text reports the failure.
     content: block['is_error'] === true ? `Error: ${text}` : text,
   };
 }
 
-/** A tool that was found is among those of the prompt from here on; its result says which one it is. */
+/** A found tool is part of the prompt from here on; its result names it. */
 function toResultText(part: MessageBlockParam, place: string): string {
   if (part?.type !== 'tool_reference') return toText(part, place);
   refuseOtherFields(part, ['type', 'tool_name', 'cache_control'], place);
   return `Tool found: ${stringOf(part, 'tool_name', place)}`;
 }
 
-/** Copies that SDKs add to the text of an answer, and the places that a text of another service cites: they come back with it. */
+/**
+ * Copies that SDKs add to the text of an answer, and citations in another service's text: clients send them
+ * back.
+ */
 const COPIED = ['citations', 'parsed', 'parsed_output'];
 
-/** @param others members that ask for nothing */
+/** @param others members without effect */
 function toText(block: MessageBlockParam, place: string, others: readonly string[] = []): string {
   if (typeof block !== 'object' || block === null || block.type !== 'text')
     throw unsupported(

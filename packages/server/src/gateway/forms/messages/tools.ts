@@ -15,8 +15,7 @@ import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 type ChatTool = NonNullable<ChatCompletionRequest['tools']>[number];
 
 /**
- * The tools that the model is shown: those whose loading is not put off, and those that a search of the client found.
- *
+ * Tools shown to the model: those without deferred loading, and those found by a search of the client.
  * @throws {RequestError} as `toChatRequest`
  */
 export function toChatTools(tools: readonly MessageTool[], messages: readonly MessageParam[]): ChatTool[] {
@@ -26,7 +25,7 @@ export function toChatTools(tools: readonly MessageTool[], messages: readonly Me
   return all.filter(({ isDeferred, tool }) => !isDeferred || found.has(tool.function.name)).map(({ tool }) => tool);
 }
 
-/** The tools that the results of a message refer to. */
+/** Tools referenced by the results in a message. */
 function foundTools({ content }: MessageParam): unknown[] {
   if (typeof content === 'string') return [];
   const parts = content.flatMap(({ content: result }) =>
@@ -45,7 +44,7 @@ export function toToolChoice({
   const { type, name = null, disable_parallel_tool_use: isSingle } = choice;
   if ((type === 'tool') !== (name !== null))
     throw conflict('tool_choice.name', '`tool_choice.name` requires `type: tool`, and the reverse');
-  // The form's default asks for nothing without tools. A chat has no such default and refuses it, as vLLM does.
+  // The form's default has no effect without tools. A chat has no such default and refuses it, as in vLLM.
   if (type === 'auto' && (tools === null || tools.length === 0)) return {};
   return {
     tool_choice:
@@ -62,7 +61,7 @@ const TOOL_FIELDS = [
   'strict',
   'cache_control',
   'defer_loading',
-  // Calls are streamed as the model writes them.
+  // Calls are always streamed as the model writes them.
   'eager_input_streaming',
   'allowed_callers',
   'input_examples',
@@ -82,7 +81,7 @@ function toChatTool(tool: MessageTool, index: number): ChatTool {
   return { type: 'function', function: { name, description: withExamples(description, tool), parameters, strict } };
 }
 
-/** Templates know no examples of inputs: the model reads them behind the description. */
+/** Templates have no examples of inputs, so they are appended to the description. */
 function withExamples(description: string | null, { input_examples: examples }: MessageTool): string | null {
   if (!examples || examples.length === 0) return description;
   const told = ['Examples of its input:', ...examples.map((input) => sourceTextOf(input) ?? JSON.stringify(input))];

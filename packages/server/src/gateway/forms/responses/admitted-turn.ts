@@ -15,10 +15,10 @@ export interface AdmittedTurn {
   readonly chat: AdmittedChat;
 }
 
-/** Stop strings are for the answer alone. */
+/** Stop strings apply only to the answer. */
 const FOR_ANSWERS = { stopsInReasoning: false };
 
-/** @returns the turn, and the chat that it asks for @throws {RequestError} as {@link openTurn}, and for what the request asks for */
+/** @returns the turn, and its chat @throws {RequestError} as {@link openTurn}, and for unsupported fields */
 export async function admitTurn(
   request: FastifyRequest,
   sent: ResponsesRequest,

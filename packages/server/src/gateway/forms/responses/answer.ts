@@ -22,13 +22,13 @@ import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '
 import type { AnswerFacts } from './kept-items.ts';
 import { type ClientTool, toInput } from './tools.ts';
 
-/** Fields of an answer besides its items. */
+/** Fields of an answer other than its items. */
 export interface ResponseFormat {
   identity: AnswerIdentity;
   body: ResponsesRequest;
   hasLogprobs: boolean;
   facts: AnswerFacts;
-  /** The tool that a call of that name is for. */
+  /** Tool of a call, by its name. */
   toolOf: (name: string) => ClientTool;
   /** Milliseconds since the epoch. */
   clock: () => number;
@@ -40,22 +40,22 @@ type Logprobs = Extract<BlockEvent, { kind: 'closed' }>['logprobs'];
 export async function collectResponse(events: AsyncIterable<BlockEvent>, format: ResponseFormat): Promise<Response> {
   const { blocks, end } = await collectBlocks(events);
   const output = blocks.map(({ block, text, logprobs }, index) => {
-    // Only the last one can have been cut off.
+    // Only the last one can be truncated.
     const status = end.finishReason === 'length' && index === blocks.length - 1 ? 'incomplete' : 'completed';
     return toItem(block, itemId(block, format), status, { text, logprobs }, format);
   });
   return finished(output, end, format);
 }
 
-/** The answer of a stream that failed, which is not kept. */
+/** Final answer of a failed stream, which is not kept. */
 export function failedResponse(error: { code: string; message: string }, format: ResponseFormat): Response {
   return { ...openingAnswer(format), status: 'failed', error, store: false };
 }
 
-/** An event of a stream before it has its number. */
+/** An event of a stream without its number. */
 type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
 
-/** The answer as the events of a stream. @param next gives the next number */
+/** Converts the answer to the events of a stream. @param next returns the next number */
 export async function* toResponseEvents(
   events: AsyncIterable<BlockEvent>,
   format: ResponseFormat,
@@ -73,7 +73,7 @@ async function* unnumbered(
   yield { type: 'response.in_progress', response: begun };
   const output: ResponseOutputItem[] = [];
   let id = '';
-  // The end of an item tells whether it is whole, which the end of the reply says.
+  // The end of an item needs its status, which is known at the end of the reply.
   let last: Extract<BlockEvent, { kind: 'closed' }> | null = null;
   const done = (status: ResponseStatus): Unnumbered<ResponseEvent>[] => {
     if (last === null) return [];
@@ -101,7 +101,7 @@ async function* unnumbered(
         break;
       }
       case 'grown':
-        // The input of a custom tool is within what the model writes, and is told when that is whole.
+        // A custom tool's input is inside the JSON that the model writes, and is sent once complete.
         if (!isCustom(event.block, format)) yield toDelta(event, id, format);
         if (isSummarized(event.block, format)) {
           const delta = { ...summaryPlace(id, event.index), delta: event.text };
@@ -176,7 +176,7 @@ function itemId(block: ReplyBlock, format: ResponseFormat): string {
   return `${prefix}_${randomUUID().replaceAll('-', '')}`;
 }
 
-/** @param written null = the item has just begun, and has no parts yet */
+/** @param written null = the item has just started, and has no parts yet */
 function toItem(
   block: ReplyBlock,
   id: string,
@@ -213,7 +213,7 @@ function isCustom(block: ReplyBlock, { toolOf }: ResponseFormat): boolean {
   return block.kind === 'call' && toolOf(block.name).kind === 'custom';
 }
 
-/** Whoever asks for a summary reads reasoning there alone. It is the whole of it. */
+/** If a summary is requested, clients read reasoning only there, so it contains all of it. */
 function isSummarized({ kind }: ReplyBlock, { body: { reasoning = null } }: ResponseFormat): boolean {
   return kind === 'reasoning' && (reasoning?.summary ?? reasoning?.generate_summary ?? null) !== null;
 }
@@ -238,7 +238,7 @@ function entriesOf(logprobs: Logprobs, { hasLogprobs }: ResponseFormat): TokenLo
   return hasLogprobs ? (toChoiceLogprobs(logprobs, false)?.content ?? []) : [];
 }
 
-/** The answer before its first item, with the settings of the request as they act. */
+/** The answer before its first item, with the effective settings of the request. */
 export function openingAnswer({ identity, body, facts }: ResponseFormat): Response {
   const { reasoning = null, text = null } = body;
   return {
@@ -279,7 +279,7 @@ export function openingAnswer({ identity, body, facts }: ResponseFormat): Respon
   };
 }
 
-/** A tool as it was sent, without members that are not of the form: they asked for nothing. */
+/** A tool as sent, without members outside the form, which had no effect. */
 function echoed(tool: ResponseTool): ResponseTool {
   const members = Object.entries(tool).filter(([name]) => Object.hasOwn(ResponseToolSchema.properties, name));
   return Object.fromEntries(members) as ResponseTool;

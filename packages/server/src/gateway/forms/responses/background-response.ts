@@ -15,9 +15,9 @@ import { admitTurn, formatOf } from './admitted-turn.ts';
 
 /**
  * Starts to compute an answer.
- *
- * @returns the answer as it is now, queued, and the chat that it answers
- * @throws {RequestError} as a request that waits for its answer, but for what the back end finds: that is the state of the answer
+ * @returns the queued answer, and its chat
+ * @throws {RequestError} as a foreground request, except for errors of the back end, which become the
+ * answer's state
  */
 export async function startInBackground(
   original: FastifyRequest,

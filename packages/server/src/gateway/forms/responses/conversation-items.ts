@@ -4,16 +4,15 @@ import type { ConversationItem } from '@trainyard/store';
 import { conflict, invalidAt } from '../shared/conflict.ts';
 import { type KeptItem, toListedItem, withIds } from './kept-items.ts';
 
-/** Items of conversations between requests, the store and answers. */
+/** Items of conversations, between requests, the store and answers. */
 
-/** Ids are keys of indexes: printable ASCII of a length that every database takes. */
+/** Ids are index keys: printable ASCII with a length that every database supports. */
 const ITEM_ID = /^[\x20-\x7e]{1,256}$/;
 
 /**
  * Items to add to a conversation, each with an id.
- *
  * @param known ids of its items
- * @param root name of the field that has the items
+ * @param root name of the field with the items
  * @throws {RequestError} for an id that is taken or too long
  */
 export function newItems(items: readonly ResponseInputItem[], known: ReadonlySet<string>, root: string): KeptItem[] {
@@ -32,7 +31,7 @@ export function newItems(items: readonly ResponseInputItem[], known: ReadonlySet
   return withIds(items);
 }
 
-/** The input and the output of an answer, as its conversation gets them. */
+/** Input and output of an answer, as added to its conversation. */
 export function itemsOfTurn(input: readonly KeptItem[], { output }: Response): ConversationItem[] {
   return [...input, ...output].map(toStored);
 }
@@ -45,7 +44,7 @@ export function fromStored({ id, item }: ConversationItem): KeptItem {
   return { ...(JSON.parse(item) as ResponseInputItem), id };
 }
 
-/** An item as it is listed. Messages have a status, which clients leave out. */
+/** An item in its listed form. Messages have a status, which clients omit. */
 export function toListedConversationItem(stored: ConversationItem): ConversationItemObject {
   const item = toListedItem(fromStored(stored));
   return item.type === 'message' ? { ...item, status: item['status'] ?? 'completed' } : item;

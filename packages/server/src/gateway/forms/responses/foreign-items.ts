@@ -4,27 +4,28 @@ import { isObject } from '../../../seams/json/is-object.ts';
 import { carriedReasoning } from '../shared/carried-reasoning.ts';
 import { type LeftOut, leftOutText, mediaOf } from '../../../seams/chat/left-out.ts';
 
-/** An item that is read here, with its place in the input. */
+/** An item in a supported form, with its index in the input. */
 export interface PlacedItem {
   readonly item: ResponseInputItem;
   readonly index: number;
 }
 
 /**
- * Items of sessions that began at another service, as items that are read here. Per kind:
+ * Converts items of sessions from another service to supported ones. Per kind:
  *
- * - calls that a client or another server ran, with a result in the conversation: a call of a function with its result;
- * - calls that another server ran whose result is not told, encrypted summaries and lists of tools: left out;
- * - reasoning that another service encrypted: its summary, else left out;
- * - pictures and files in results of tools: a text that says so.
+ * - calls that a client or another server ran, with a result in the conversation: a function call with its
+ * result;
+ * - another server's calls without a result, encrypted summaries and lists of tools: dropped;
+ * - reasoning encrypted by another service: its summary, else dropped;
+ * - pictures and files in tool results: a placeholder text.
  *
- * @param leftOut counts what the model does not see, and what it reads as a text
+ * @param leftOut counts dropped and replaced parts
  */
 export function readableItems(items: readonly ResponseInputItem[], leftOut: LeftOut): PlacedItem[] {
   return items.flatMap((item, index) => readable(item, leftOut).map((each) => ({ item: each, index })));
 }
 
-/** Kinds that tell the model nothing: their content is encrypted, elsewhere, or about another server. */
+/** Kinds without readable content for the model: encrypted, remote, or about another server. */
 const TELL_NOTHING = new Set([
   'web_search_call',
   'image_generation_call',
@@ -39,7 +40,7 @@ const TELL_NOTHING = new Set([
   'tool_search_output',
 ]);
 
-/** Calls that a client ran, whose results are items of their own: the member with what was asked for. */
+/** Calls run by a client, whose results are separate items: the member with the call's input. */
 const CLIENT_CALLS: Readonly<Record<string, string>> = {
   local_shell_call: 'action',
   shell_call: 'action',
@@ -56,7 +57,7 @@ function readable(item: ResponseInputItem, leftOut: LeftOut): ResponseInputItem[
   }
   const asked = Object.hasOwn(CLIENT_CALLS, type) ? CLIENT_CALLS[type] : undefined;
   if (asked !== undefined) {
-    // A computer may be asked for several actions at once.
+    // A computer call may have several actions.
     const wanted = item[asked] ?? item[`${asked}s`];
     return [call(item, type.replace(/_call$/, ''), isObject(wanted) ? wanted : { [asked]: wanted ?? null })];
   }
@@ -90,7 +91,7 @@ function readable(item: ResponseInputItem, leftOut: LeftOut): ResponseInputItem[
   }
 }
 
-/** Also with a summary that is read in place of what another service encrypted. */
+/** Falls back to the summary for reasoning that another service encrypted. */
 function readableReasoning(item: ResponseInputItem, leftOut: LeftOut): ResponseInputItem[] {
   const { encrypted_content: encrypted, ...rest } = item;
   if (typeof encrypted !== 'string' || encrypted === '' || carriedReasoning(encrypted) !== null) return [item];
@@ -99,7 +100,7 @@ function readableReasoning(item: ResponseInputItem, leftOut: LeftOut): ResponseI
   return asksForNothing(item['summary']) ? [] : [rest];
 }
 
-/** A call that another server ran, and its result; left out if the result is not told. */
+/** Another server's call and its result; dropped without a result. */
 function withResult(
   item: ResponseInputItem,
   leftOut: LeftOut,
@@ -125,7 +126,7 @@ function idOf(item: ResponseInputItem): unknown {
   return item['call_id'] ?? item['id'];
 }
 
-/** A text, or parts that are text. What is neither stays as it is, for the reader to judge. */
+/** A text, or text parts. Other values stay unchanged: the reader validates them. */
 function readableOutput(output: unknown, leftOut: LeftOut): unknown {
   if (output === null || output === undefined) return '';
   if (Array.isArray(output)) return output.map((part: unknown) => readablePart(part, leftOut));
@@ -156,7 +157,7 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
     case 'logs':
       return toText(textOf(part['logs']));
     default:
-      // Results of a shell and of a search are objects without texts of their own.
+      // Results of a shell and of a search are objects without a text member.
       return isResult(part) ? toText(resultText(part)) : part;
   }
 }

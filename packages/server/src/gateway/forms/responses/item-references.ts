@@ -8,12 +8,15 @@ import { outputOf, quoted, referenceOf } from './kept-items.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import type { KeptRoom } from './kept-room.ts';
 
-/** Different items of kept answers that one request may refer to: each is looked up. A reasoning model's agent makes two in a step. */
+/**
+ * Maximum number of different kept items that one request may refer to: each is looked up. An agent with a
+ * reasoning model makes two per step.
+ */
 const MAX_REFERENCES = 1024;
 
 /**
- * Items with kept ones in place of references; null if there are none.
- * @param root name of the field that has the items
+ * Replaces references by kept items; null if there are none.
+ * @param root name of the field with the items
  * @throws {RequestError} `request.not_found` for an item, `request.body_too_large`
  */
 export async function resolveReferences(
@@ -40,7 +43,7 @@ export async function resolveReferences(
       continue;
     }
     if (!known.has(id)) {
-      // One answer at a time: what is not referred to is not held.
+      // One answer at a time: unreferenced items are not held.
       const answer = await store.keptAnswers.findItem(scope, id, room.open);
       for (const [itemId, found] of answer === null ? [] : outputOf(answer))
         if (wanted.has(itemId) && !known.has(itemId))
@@ -56,7 +59,7 @@ export async function resolveReferences(
         `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
         { param: `${root}.${index}.id` },
       );
-    // Also one that is named again: it is in the prompt again.
+    // Repeated references count again: each adds to the prompt.
     room.take(found.numBytes, `${root}.${index}`);
     resolved.push(found.item);
   }

@@ -9,9 +9,9 @@ import { readableItems } from './foreign-items.ts';
 import { chatName, toArguments } from './tools.ts';
 
 /**
- * Joins the items of one assistant turn, which are several here, into one chat message.
- * @param leftOut counts what the model does not see, by {@link readableItems}
- * @param root name of the field that has the items
+ * Joins the items of one assistant turn into one chat message.
+ * @param leftOut counts parts that {@link readableItems} drops or replaces
+ * @param root name of the field with the items
  * @throws {RequestError} as `fromResponsesRequest`
  */
 export function toChatMessages(
@@ -40,7 +40,7 @@ export function toChatMessages(
           messages.push({ role, content });
           break;
         }
-        // Text behind text, or behind calls, is another message.
+        // Text after text, or after calls, is another message.
         if (turn !== null && (turn.content !== null || turn.tool_calls)) turn = null;
         assistantTurn().content = content;
         break;
@@ -78,7 +78,10 @@ export function toChatMessages(
   return messages;
 }
 
-/** Members that SDKs and other services add to the items of an answer: copies of what is there, and who called or made it. They ask for nothing. */
+/**
+ * Members without effect that SDKs and other services add to the items of an answer: copies, and the caller
+ * or creator.
+ */
 const COPIED = ['parsed', 'parsed_arguments', 'caller', 'created_by', 'agent'];
 
 const KNOWN = [
@@ -90,7 +93,7 @@ const KNOWN = [
   'reasoning',
 ];
 
-/** Clients keep one or another part of an item: the text is in the first that is there. */
+/** Clients keep different parts of an item: the first existing one has the text. */
 function reasoningOf(item: ResponseInputItem, place: string): string {
   const textOf = (name: 'content' | 'summary') => {
     const content = toContent(item[name] ?? [], `${place}.${name}`);
@@ -142,7 +145,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
         `${partPlace}.type`,
         quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
       );
-    // What an answer tells beside its text comes back with it.
+    // Clients send back these members of an answer's text.
     refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint', 'parsed'], partPlace);
     return { type: 'text' as const, text: stringOf(fields, 'text', partPlace) };
   });

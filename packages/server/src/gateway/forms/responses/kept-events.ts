@@ -6,7 +6,7 @@ import { isEnded } from '../../background/answer-states.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { sendChunks } from '../generation/generation.ts';
 
-/** Sends the events of an answer in the background, from a number on. */
+/** Sends the events of a background answer, from a number on. */
 export async function sendKeptEvents(
   reply: FastifyReply,
   key: AnswerKey,
@@ -35,10 +35,13 @@ export async function sendKeptEvents(
 
 /** About 6 s of an answer. */
 const BATCHES_AT_ONCE = 64;
-/** How long a stream that has begun waits for a database that is away. */
+/** Maximum wait of a started stream while the database is away. */
 const OUTAGE_MS = 60_000;
 
-/** The events of an answer from a number on, until it has ended. Any process can read them. A stream that has begun waits while the database is away. */
+/**
+ * Events of an answer from a number on, until its end. Any process can read them. A started stream waits
+ * while the database is away.
+ */
 async function* keptEvents(
   key: AnswerKey,
   from: number,
@@ -71,13 +74,13 @@ async function* keptEvents(
 
 interface EventPage {
   readonly events: readonly ResponseEvent[];
-  /** There may be more at once. */
+  /** More events may be available at once. */
   readonly isFull: boolean;
   readonly isOver: boolean;
 }
 
 async function readPage(key: AnswerKey, from: number, parts: RouteParts): Promise<EventPage> {
-  // Looked at first: an answer that has ended has all its events.
+  // Read first: an ended answer already has all its events.
   const status = await statusOf(key, parts);
   const batches = await parts.store.keptAnswers.readEvents(key, from, BATCHES_AT_ONCE);
   const isFull = batches.length === BATCHES_AT_ONCE;
@@ -95,7 +98,10 @@ async function readPage(key: AnswerKey, from: number, parts: RouteParts): Promis
   return { events: failed === null ? events : [...events, failed], isFull, isOver };
 }
 
-/** The last event of an answer whose process could not write it, unless its reader has it. @param next number that the reader asks for */
+/**
+ * Final event of an answer whose process could not write it, unless the reader has it.
+ * @param next the reader's next number
+ */
 async function failureOf(key: AnswerKey, next: number, { store }: RouteParts): Promise<ResponseEvent | null> {
   const lastBatch = (await store.keptAnswers.readEvents(key, Number.MAX_SAFE_INTEGER, 1)).at(-1);
   const stored = lastBatch?.events.at(-1);
@@ -108,7 +114,7 @@ async function failureOf(key: AnswerKey, next: number, { store }: RouteParts): P
   return { type: 'response.failed', sequence_number: number, response };
 }
 
-/** The status of an answer; one whose process is gone fails here. Null for an unknown answer. */
+/** Status of an answer. Fails an answer whose process is gone. Null for an unknown answer. */
 export async function statusOf(key: AnswerKey, { store, background }: RouteParts): Promise<Response['status'] | null> {
   const { keptAnswers } = store;
   const found = await keptAnswers.status(key);

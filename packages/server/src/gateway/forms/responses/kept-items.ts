@@ -2,29 +2,29 @@ import { randomUUID } from 'node:crypto';
 
 import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
 
-/** Items of a conversation between a request, its kept answer and the requests after it. */
+/** Items of a conversation, between a request, its kept answer and later requests. */
 
-/** An item with an id, under which it is listed. */
+/** An item with the id for lists. */
 export type KeptItem = ResponseInputItem & { readonly id: string };
 
-/** The facts of an answer that the request decides besides its text. */
+/** Facts of an answer that its request decides, other than its text. */
 export interface AnswerFacts {
-  /** Whether the answer is kept. */
+  /** True if the answer is kept. */
   readonly isKept: boolean;
-  /** Whether it is computed in the background. */
+  /** True if it is computed in the background. */
   readonly isBackground: boolean;
-  /** The answer that the conversation continues; null for none. */
+  /** Answer that the conversation continues; null for none. */
   readonly previousId: string | null;
-  /** The conversation of `/v1/conversations` that it continues and grows; null for none. */
+  /** Conversation of `/v1/conversations` that it extends; null for none. */
   readonly conversationId: string | null;
 }
 
-/** The input of a request as items. */
+/** Input of a request as items. */
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponseInputItem[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 }
 
-/** The id that an item refers to; null for an item that is itself one. Clients may leave the type of a reference out. */
+/** Id that an item refers to; null if the item is not a reference. Clients may omit the type of a reference. */
 export function referenceOf(item: ResponseInputItem): string | null {
   const { type, id } = item;
   if (typeof id !== 'string') return null;
@@ -33,19 +33,19 @@ export function referenceOf(item: ResponseInputItem): string | null {
   return isBare ? id : null;
 }
 
-/** The conversation after a kept answer: its prompt and its output. */
+/** Conversation after a kept answer: its prompt and its output. */
 export function conversationAfter(kept: { readonly input: string; readonly answer: string }): ResponseInputItem[] {
   const { output } = JSON.parse(kept.answer) as Response;
   return [...(JSON.parse(kept.input) as ResponseInputItem[]), ...output];
 }
 
-/** Output items of a kept answer by their ids. */
+/** Output items of a kept answer by id. */
 export function outputOf(kept: { readonly answer: string }): Map<string, ResponseInputItem> {
   const { output } = JSON.parse(kept.answer) as Response;
   return new Map(output.map((item) => [item.id, item]));
 }
 
-/** Items as they are kept: each with an id, otherwise as the client sent it, so that the next prompt has the same tokens. */
+/** Items in stored form: each with an id, otherwise as sent, so that the next prompt has the same tokens. */
 export function withIds(items: readonly ResponseInputItem[]): KeptItem[] {
   return items.map((item) => (typeof item['id'] === 'string' ? (item as KeptItem) : { ...item, id: newItemId(item) }));
 }
@@ -62,7 +62,7 @@ function newItemId({ type }: ResponseInputItem): string {
   return `${PREFIXES[String(type)] ?? 'msg'}_${randomUUID().replaceAll('-', '')}`;
 }
 
-/** A kept item as a list shows it: with its type, and the content of a message in parts. */
+/** A kept item in its listed form: with its type, and message content in parts. */
 export function toListedItem(item: KeptItem): KeptItem & { type: string } {
   const { content } = item;
   const type = typeof item['type'] === 'string' ? item['type'] : 'message';
@@ -75,7 +75,7 @@ export function toListedItem(item: KeptItem): KeptItem & { type: string } {
   return { ...listed, content: [part] };
 }
 
-/** An id of a client, for a message. */
+/** A client's id, for a message. */
 export function quoted(id: string): string {
   return JSON.stringify(id.slice(0, 100));
 }

@@ -81,7 +81,10 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
   );
 }
 
-/** The answer of the caller; one whose process is gone has failed. @throws {RequestError} `previous_response_not_found` */
+/**
+ * Answer of the caller; an answer whose process is gone has failed.
+ * @throws {RequestError} `previous_response_not_found`
+ */
 async function ownedAnswer(request: FastifyRequest, id: string, parts: RouteParts): Promise<KeptAnswer> {
   const scope = keptScopeOf(request);
   await statusOf({ ...scope, id }, parts);

@@ -4,15 +4,19 @@ import type { BeforeUnpacking } from '@trainyard/store';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 
-/** Room that a request takes for kept answers and conversations, all together. */
+/** Memory that a request uses for kept answers and conversations, in total. */
 export interface KeptRoom {
-  /** Charges what is unpacked for a while. */
+  /** Charges unpacked data for a while. */
   readonly open: BeforeUnpacking;
-  /** Counts what becomes a part of the conversation. @param param names what asks for it @throws {RequestError} `request.body_too_large` */
+  /**
+   * Counts data that become part of the conversation.
+   * @param param field that requests it
+   * @throws {RequestError} `request.body_too_large`
+   */
   take(numBytes: number, param: string): void;
 }
 
-/** Charges for texts of the store as for a body of that size. */
+/** Charges for stored texts as for a body of that size. */
 export function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: RouteParts): KeptRoom {
   let taken = 0;
   let charged = 0;

@@ -16,7 +16,7 @@ import { LeftOut, reporting } from '../../../seams/chat/left-out.ts';
 import { toChatMessages } from './items.ts';
 import { toTools } from './tools.ts';
 
-/** Names in this form for the fields of a chat. */
+/** Names of chat fields in this form. */
 export const RESPONSES_NAMES = namesFrom({
   messages: 'input',
   max_tokens: 'max_output_tokens',
@@ -28,7 +28,7 @@ export const RESPONSES_NAMES = namesFrom({
   'tool_choice.function.name': 'tool_choice.name',
 } satisfies FormNames);
 
-/** Why known fields of the form are not there. */
+/** Reasons why known fields of the form are not supported. */
 const REASONS: Readonly<Record<string, string>> = {
   prompt: 'prompts are not kept: send `instructions` and `input`',
   context_management: 'the conversation is taken as it is sent',
@@ -40,7 +40,7 @@ export const CARRIED_REASONING = 'reasoning.encrypted_content';
 const INCLUDABLE = [
   LOGPROBS,
   CARRIED_REASONING,
-  // Of what answers here never have, so these ask for nothing.
+  // Contents that answers here never have, so these have no effect.
   'code_interpreter_call.outputs',
   'computer_call_output.output.image_url',
   'file_search_call.results',
@@ -50,10 +50,9 @@ const INCLUDABLE = [
 ];
 
 /**
- * A request of this form as a chat.
- *
+ * Converts a request of this form to a chat.
  * @param body passed the schema
- * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, naming fields of `body`
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, with fields of `body`
  */
 export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(ResponsesRequestSchema.properties), null, REASONS);
@@ -93,14 +92,14 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   return reporting(chat, leftOut);
 }
 
-/** @throws {RequestError} for a name that is not known */
+/** @throws {RequestError} for an unknown name */
 export function checkInclude(names: readonly string[]): void {
   const other = names.find((name) => !INCLUDABLE.includes(name));
   if (other !== undefined)
     throw unsupported('include', quoting`supported are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
 }
 
-/** The prompt of a request of this form as that of a chat. @throws as {@link fromResponsesRequest} */
+/** Converts the prompt of this form to that of a chat. @throws as {@link fromResponsesRequest} */
 export function toCountedResponse(body: CountInputTokensRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(CountInputTokensRequestSchema.properties), null, REASONS);
   return fromResponsesRequest(body);

@@ -18,26 +18,32 @@ import { type KeptRoom, roomOf } from './kept-room.ts';
 
 /** A request of `/v1/responses` with the whole conversation that it continues. */
 export interface ResponseTurn {
-  /** The request; its input is the whole conversation. */
+  /** Request with the whole conversation as its input. */
   readonly body: ResponsesRequest;
   readonly facts: AnswerFacts;
-  /** Keeps a queued answer, which this process computes, with its first events. @throws {RequestError} */
+  /** Stores a queued answer, which this process computes, with its first events. @throws {RequestError} */
   begin(queued: QueuedAnswer, model: ResolvedModel, events: readonly ResponseEvent[]): Promise<LiveAnswer>;
-  /** Keeps the answer and grows its conversation, as far as the request asks for it. @returns the answer, which says whether that was done */
+  /**
+   * Keeps the answer and extends its conversation, if requested.
+   * @returns the answer, which shows if it was kept
+   */
   keep(answer: Response, model: ResolvedModel): Promise<Response>;
-  /** The items that an ended answer adds to its conversation. Null without a conversation, and if it failed or was cancelled. */
+  /**
+   * Items that an ended answer adds to its conversation. Null without a conversation, and if it failed or was
+   * cancelled.
+   */
   turnOf(answer: Response): ConversationTurn | null;
 }
 
-/** Owner of the answers of a request: the entity of its key, and the project that it names. */
+/** Owner of a request's answers: the entity of its key, and the project that it names. */
 export function keptScopeOf(request: FastifyRequest): KeptScope {
   return { entityId: callerOf(request).entityId, project: projectOf(request) ?? '' };
 }
 
 /**
  * Looks up the kept items that a request names.
- *
- * @throws {RequestError} `previous_response_not_found`, `request.not_found` for an item, `request.body_too_large` for a conversation above the limit of a body
+ * @throws {RequestError} `previous_response_not_found`, `request.not_found` for an item,
+ * `request.body_too_large` for a conversation above the limit of a body
  */
 export async function openTurn(
   request: FastifyRequest,
@@ -101,7 +107,7 @@ export async function openTurn(
         if (turn !== null) await parts.store.conversations.append(turn);
         return answer;
       } catch (error) {
-        // Its client gets it in any case.
+        // Its client still gets it.
         parts.log(`the answer ${answer.id} is not kept: ${(error as Error).message}`, {
           level: 'warn',
           requestId: request.id,
@@ -112,10 +118,10 @@ export async function openTurn(
   };
 }
 
-/** An answer that was cut off can be continued, so it is a turn. */
+/** A truncated answer can be continued, so it is a turn. */
 const GROWING = new Set<Response['status']>(['completed', 'incomplete']);
 
-/** The conversation that a request names; null for none. @throws {RequestError} */
+/** Conversation that a request names; null for none. @throws {RequestError} */
 function conversationOf(
   scope: KeptScope,
   { conversation = null, previous_response_id: previousId }: ResponsesRequest,
@@ -141,7 +147,7 @@ async function itemsOf(conversation: ConversationKey, room: KeptRoom, parts: Rou
   return items.map(fromStored);
 }
 
-/** New items of a conversation that has these. @throws {RequestError} */
+/** New items for a conversation with this history. @throws {RequestError} */
 function addedTo(
   history: readonly ResponseInputItem[],
   sent: readonly ResponseInputItem[],
@@ -196,14 +202,14 @@ function rowOf<Status extends Response['status']>(
   };
 }
 
-/** @param param names the id, in the body or the path */
+/** @param param field or path parameter with the id */
 export function unknownAnswer(what: string, id: string, param: string): RequestError {
   return new RequestError('previous_response_not_found', `${what} with id ${quoted(id)} not found.`, { param });
 }
 
 export const NO_CONVERSATIONS = 'this service keeps no conversations (--store-responses off)';
 
-/** @param param names the id, in the body or the path */
+/** @param param field or path parameter with the id */
 export function unknownConversation(id: string, param: string): RequestError {
   return new RequestError('request.not_found', `Conversation with id ${quoted(id)} not found.`, { param });
 }

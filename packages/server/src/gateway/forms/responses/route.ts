@@ -106,7 +106,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   );
 }
 
-/** The last event is sent after the answer was kept, so that its reader finds it. */
+/** Sends the last event after the answer was kept, so that its reader finds it. */
 async function* withKeptEnd(
   events: AsyncIterable<ResponseEvent>,
   turn: ResponseTurn,

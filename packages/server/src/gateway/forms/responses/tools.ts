@@ -7,12 +7,12 @@ import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 
 type ChatTool = NonNullable<ChatCompletionRequest['tools']>[number];
 
-/** A tool as its client knows it, and not as the function of a chat that it is for the model. */
+/** A tool as its client defined it; the model sees a function of a chat. */
 export interface ClientTool {
   /** `custom`: its input is a text. */
   readonly kind: 'function' | 'custom';
   readonly name: string;
-  /** Null = it is in none. */
+  /** Null = none. */
   readonly namespace: string | null;
 }
 
@@ -22,20 +22,20 @@ interface NamedTool extends ClientTool {
 
 const NO_TOOLS = 'no tools are run here';
 
-/** The name that the model knows a tool by. */
+/** Name of a tool for the model. */
 export function chatName({ name, namespace }: Pick<ClientTool, 'name' | 'namespace'>): string {
   return namespace === null ? name : `${namespace}__${name}`;
 }
 
 /**
- * The tools of a request and its choice among them, as a chat has them.
- *
- * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, naming fields of the request
+ * Tools of a request and its tool choice, in the form of a chat.
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, with fields of the
+ * request
  */
 export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest): Partial<ChatCompletionRequest> {
   const all = readTools(tools ?? []);
   const chatTools = all.map(({ chat }) => chat);
-  // The form's default asks for nothing without tools. A chat has no such default and refuses it, as vLLM does.
+  // The form's default has no effect without tools. A chat has no such default and refuses it, as in vLLM.
   const isUnasked = choice === null || (choice === 'auto' && all.length === 0);
   if (isUnasked || typeof choice === 'string')
     return { ...(all.length === 0 ? {} : { tools: chatTools }), ...(isUnasked ? {} : { tool_choice: choice }) };
@@ -46,7 +46,7 @@ export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest)
     return { tools: chatTools, tool_choice: { type: 'function', function: { name: chatName({ name, namespace }) } } };
   }
   refuseOtherFields(choice, ['type', 'mode', 'tools'], 'tool_choice');
-  // The model is shown those alone, so it can call no other.
+  // Shows only these tools to the model, so that it can call no others.
   const names = new Set((choice.tools ?? []).map((tool) => tool['name']));
   const allowed = all.filter(({ name }) => names.has(name));
   if (new Set(allowed.map(({ name }) => name)).size !== names.size || names.size === 0)
@@ -54,9 +54,9 @@ export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest)
   return { tools: allowed.map(({ chat }) => chat), tool_choice: choice.mode ?? 'auto' };
 }
 
-/** Tells by the name of a call which tool it is. @param tools passed {@link toTools} */
+/** Finds the tool of a call by the call's name. @param tools passed {@link toTools} */
 export function clientTools({ tools }: ResponsesRequest): (chatName: string) => ClientTool {
-  // Read once more with the first call alone: most replies have none.
+  // Read at the first call, because most replies have none.
   let known: ReadonlyMap<string, ClientTool> | null = null;
   return (name) => {
     known ??= new Map(readTools(tools ?? []).map((tool) => [tool.chat.function.name, tool]));
@@ -80,7 +80,7 @@ function readTool(tool: ResponseTool, place: string): NamedTool[] {
   if (tool.type !== 'namespace') return [readMember(tool, place, null)];
   refuseOtherFields(tool, ['type', 'name', 'description', 'tools'], place);
   const namespace = nameOf(tool, place);
-  // What a namespace is for stands nowhere but in front of each of its tools.
+  // The description of a namespace is only shown at the start of each of its tools.
   const about = tool.description ? `${tool.description}\n` : '';
   return (tool.tools ?? []).map((member, index) => {
     if (!isObject(member) || typeof member['type'] !== 'string')
@@ -126,12 +126,12 @@ const FUNCTION_FIELDS = [
   'allowed_callers',
   'defer_loading',
   'async',
-  // Says what the tool gives back, which asks for nothing.
+  // Describes the tool's result; has no effect.
   'output_schema',
 ];
 const CUSTOM_FIELDS = ['type', 'name', 'description', 'format', 'allowed_callers', 'defer_loading', 'async'];
 
-/** A custom tool for a model, which knows functions alone. */
+/** Parameters of a custom tool for a model, which only has functions. */
 const INPUT = {
   type: 'object',
   properties: { input: { type: 'string' } },
@@ -139,12 +139,12 @@ const INPUT = {
   additionalProperties: false,
 };
 
-/** The arguments by which the model calls a custom tool. */
+/** Arguments of a call to a custom tool. */
 export function toArguments(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** The input of a custom tool in the arguments of its call; all of them if the model wrote other members. */
+/** Input of a custom tool in its call's arguments; all of them if the model wrote other members. */
 export function toInput(written: string): string {
   try {
     const value: unknown = JSON.parse(written);

@@ -1,11 +1,11 @@
 import { unsupported } from './conflict.ts';
 
 /**
- * Tools are called by the model itself here, and not by code of its that a server runs. An empty list asks for nothing.
- *
+ * Refuses tools that only code on a server may call: here the model calls tools itself. An empty list has no
+ * effect.
  * @param callers `allowed_callers` of a tool of Responses or Messages
  * @param place of the tool
- * @throws {RequestError} `request.unsupported`, where the model is not among them
+ * @throws {RequestError} `request.unsupported`, unless the model is among them
  */
 export function refuseOtherCallers(callers: readonly string[] | null, place: string): void {
   if (callers === null || callers.length === 0 || callers.includes('direct')) return;

@@ -10,31 +10,31 @@ export interface AnswerIdentity {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The resolved name. */
+  /** Resolved name. */
   model: string;
   fingerprint: string;
 }
 
-/** Names the exact weights: eight hex digits of the adapter's digest, or `base`. */
+/** Identifies the exact weights: eight hex digits of the adapter's digest, or `base`. */
 export function fingerprintOf(model: ResolvedModel): string {
   const digest = model.kind === 'base' ? null : model.digest;
   return `trainyard-${digest?.slice(0, 8) ?? 'base'}`;
 }
 
-/** One choice as the engine gave it. */
+/** One choice from the engine. */
 export interface CollectedChoice {
   text: string[];
-  /** Null when the reply was not read into parts. */
+  /** Null for an unparsed reply. */
   parsed: ParsedReply | null;
   tokenIds: number[];
   logprobs: TokenLogprob[];
   finishReason: FinishReason;
   stopReason: string | number | null;
-  /** Where what was sampled is kept; null = nowhere. */
+  /** Id of the record of its sampling; null = none. */
   recordId: string | null;
 }
 
-/** Reads a generation to its end: the choices in order of index. */
+/** Reads a whole generation: the choices in order of index. */
 export async function collectChoices(
   generation: OpenedGeneration,
   numChoices: number,
@@ -65,7 +65,7 @@ export async function collectChoices(
   throw new Error('a generation ended without its last event');
 }
 
-/** Tokens of one request as clients count them. */
+/** Token counts of one request in the API's form. */
 export function toUsage(usage: Usage): CompletionUsage {
   return {
     prompt_tokens: usage.promptTokens,

@@ -8,28 +8,27 @@ import {
 
 import { placeOfParam, RequestError } from '../../../seams/faults/request-error.ts';
 
-/** A field of a chat or of a text completion. Other forms are read as one of these two, and have names of their own for it. */
+/** A field of a chat or of a text completion. Other forms are converted to one of these two, and rename it. */
 export type SharedField = keyof ChatCompletionRequest | keyof CompletionRequest;
 type SharedPath = SharedField | `${SharedField}.${string}`;
 
-/** A form's own names for the fields that it is read as. */
+/** A form's names for these fields. */
 export type FormNames = Partial<Record<SharedPath, string>>;
 
-/** A field of a chat or of a text completion, or what is within it, for an error that every form says in its own words. */
+/** A field of a chat or a text completion, or a member of it, for an error that each form renames. */
 export function named(field: SharedPath): NamedField {
   return { field };
 }
 
 /**
- * A value that contradicts another field, or that this model cannot take.
- *
- * @param field {@link named}; or a place in the body itself, where its form is known
+ * Error for a value that contradicts another field, or that this model does not support.
+ * @param field {@link named}; or a place in the body itself, if its form is known
  */
 export function conflict(field: NamedField | string, text: FieldText | string): RequestError {
   return new RequestError('request.conflict', text, { param: field });
 }
 
-/** A known field that asks for what this service does not do. @param field as of {@link conflict} */
+/** Error for a known field that requests an unsupported feature. @param field as in {@link conflict} */
 export function unsupported(field: NamedField | string, reason: FieldText | string): RequestError {
   const head =
     typeof field === 'string' ? quoting`\`${field}\` is not supported: ` : quoting`${field} is not supported: `;

@@ -2,18 +2,17 @@ import { quoting, REQUEST_LIMITS } from '@trainyard/protocol';
 
 import { conflict, named, type SharedField } from './conflict.ts';
 
-/** The default of the setting `maxLogprobs`, as in vLLM. */
+/** Default of the setting `maxLogprobs`, as in vLLM. */
 export const DEFAULT_MAX_LOGPROBS = 20;
 
 export interface LogprobLimits {
-  /** Entries a token that a request may ask for; -1 = all of the vocabulary. */
+  /** Maximum entries per token that a request may ask for; -1 = the whole vocabulary. */
   maxLogprobs: number;
   vocabSize: number;
 }
 
 /**
- * How many entries a token a request asks for.
- *
+ * Number of entries per token that a request asks for.
  * @param count -1 = the whole vocabulary
  * @throws {RequestError} `request.conflict` above the limit
  */
@@ -29,7 +28,11 @@ export function countedEntries(field: SharedField, count: number, { maxLogprobs,
   return Math.min(entries, vocabSize);
 }
 
-/** Entries are held until an answer is written: what many of them may come to is known before the first token. @throws {RequestError} `request.conflict` */
+/**
+ * Limits the entries of a reply, which are held until an answer is written; their number is known before the
+ * first token.
+ * @throws {RequestError} `request.conflict`
+ */
 export function checkReplyEntries(
   field: SharedField,
   entries: number,
@@ -37,7 +40,7 @@ export function checkReplyEntries(
 ): void {
   const { replyLogprobEntries } = REQUEST_LIMITS;
   const total = entries * maxTokens * numChoices;
-  // Text completions have the sampled token beside the others.
+  // Text completions add the sampled token to the others.
   if (entries <= DEFAULT_MAX_LOGPROBS + 1 || total <= replyLogprobEntries) return;
   throw conflict(
     named(field),

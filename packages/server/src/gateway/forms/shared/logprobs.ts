@@ -2,7 +2,7 @@ import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend
 import type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from '@trainyard/protocol';
 import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 
-/** The logprobs of a choice, or of a chunk, as the wire has them. Null when they were not asked for. */
+/** Logprobs of a choice, or of a chunk, in wire form. Null unless requested. */
 export function toChoiceLogprobs(
   logprobs: readonly TokenLogprob[] | null,
   hasTokensAsIds: boolean,
@@ -10,30 +10,30 @@ export function toChoiceLogprobs(
   return logprobs && { content: logprobs.map((logprob) => toEntry(logprob, hasTokensAsIds)) };
 }
 
-/** An entry keeps its token's own bytes whatever the token is written as. */
+/** An entry keeps its token's own bytes in any spelling of the token. */
 function toEntry(logprob: TokenLogprob, hasTokensAsIds: boolean): TokenLogprobEntry {
   const topLogprobs = logprob.top.map((top) => toTopEntry(top, hasTokensAsIds));
   return { ...toTopEntry(logprob, hasTokensAsIds), bytes: logprob.bytes, top_logprobs: topLogprobs };
 }
 
-/** With tokens as ids, vLLM sends the bytes of that text here, and its clients read them so. */
+/** For tokens as ids, vLLM sends the bytes of that text here, and its clients expect them. */
 function toTopEntry({ id, text, logprob, bytes }: TopLogprob, hasTokensAsIds: boolean): TopLogprobEntry {
   if (!hasTokensAsIds) return { token: text, logprob: floored(logprob), bytes };
   const token = `token_id:${id}`;
   return { token, logprob: floored(logprob), bytes: [...Buffer.from(token)] };
 }
 
-/** By id, the prompt's own token first: a Map, since a plain object would sort the ids. */
+/** Entries by id, the prompt's own token first. A Map, because a plain object would sort the ids. */
 export type OrderedPromptLogprobs = (ReadonlyMap<string, PromptLogprobEntry> | null)[];
 
-/** The logprobs of a prompt as the wire has them. */
+/** Logprobs of a prompt in wire form. */
 export function toPromptLogprobs(promptLogprobs: readonly (readonly PromptLogprob[] | null)[]): OrderedPromptLogprobs {
   return promptLogprobs.map((entries) => entries && toOrderedEntries(entries));
 }
 
-/** The entry of one prompt token with fewer of the most likely: its own token first, then those up to a rank. */
+/** Limits the entry of a prompt token: its own token first, then those up to a rank. */
 export function withinRank([own, ...others]: readonly PromptLogprob[], rank: number): PromptLogprob[] {
-  // Others have their places as ranks, equally likely ones, too.
+  // The ranks of the others are their positions, even with equal likelihoods.
   return own === undefined ? [] : [own, ...others.filter((other) => other.rank <= rank)];
 }
 

@@ -7,7 +7,7 @@ import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
 
-/** The constraint on the text of a reply, and the field that it comes from. */
+/** Constraint on the text of a reply, and its field. */
 export interface OutputConstraint {
   spec: OutputSpec;
   field: 'response_format' | 'structured_outputs';
@@ -19,9 +19,9 @@ const KINDS = ['json', 'regex', 'choice', 'grammar', 'json_object', 'structural_
 type Kind = (typeof KINDS)[number];
 
 /**
- * `response_format` merged into `structured_outputs`, as vLLM does it: of the same kind twice the former wins, of two kinds neither.
- *
- * @returns null when the reply is free
+ * Merges `response_format` into `structured_outputs`, like vLLM: for two constraints of the same kind the
+ * former wins, for different kinds neither.
+ * @returns null for an unconstrained reply
  * @throws {RequestError} `request.conflict`
  */
 export function outputConstraint(body: ConstraintFields): OutputConstraint | null {
@@ -78,7 +78,7 @@ function formatConstraint(body: ConstraintFields): OutputConstraint | null {
   }
 }
 
-/** As its text, in which the keys of its schemas are in their order. */
+/** Source text of the tag, which keeps the order of keys in its schemas. */
 function tagText({ format, structures, ...rest }: Readonly<Record<string, unknown>>): string {
   const written = Array.isArray(structures) ? structures.map(writtenStructure) : structures;
   return toOrderedJson({ ...rest, format: asWritten(format), structures: written });
@@ -119,7 +119,10 @@ function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']
   }
 }
 
-/** As its text where keys that look like integers have an order. Undeclared properties are out unless the schema, or the request, lets them in: as the default engine of vLLM reads schemas. */
+/**
+ * Uses the source text if keys that look like integers have an order. Undeclared properties are excluded
+ * unless the schema, or the request, allows them, as in vLLM's default engine.
+ */
 function schemaSpec(schema: unknown, body: ConstraintFields): OutputSpec {
   const closesObjects = body.structured_outputs?.disable_additional_properties ?? true;
   return { kind: 'json_schema', schema: sourceTextOf(schema) ?? schema, whitespace: whitespaceOf(body), closesObjects };

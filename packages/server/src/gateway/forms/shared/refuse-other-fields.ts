@@ -3,10 +3,9 @@ import { asksForNothing } from '@trainyard/protocol';
 import { unsupported } from './conflict.ts';
 
 /**
- * Refuses what asks for something and would be ignored.
- *
- * @param reasons why some are not there; others are only named
- * @throws {RequestError} `request.unsupported` naming the first of them
+ * Refuses fields that would be ignored although they request something.
+ * @param reasons why some are not supported; others are only named
+ * @throws {RequestError} `request.unsupported` for the first of them
  */
 export function refuseOtherFields(
   value: Readonly<Record<string, unknown>>,

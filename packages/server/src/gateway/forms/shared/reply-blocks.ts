@@ -3,21 +3,21 @@ import type { Usage } from '@trainyard/generation';
 
 import type { OpenedGeneration, OutputEvent } from '../../../seams/streams/chat-events.ts';
 
-/** A piece of a reply, in the order in which the model wrote it: thoughts, text, calls. */
+/** A part of a reply, in the order in which the model wrote it: reasoning, text, calls. */
 export type ReplyBlock = { kind: 'reasoning' } | { kind: 'text' } | { kind: 'call'; id: string; name: string };
 
-/** How a reply ended. */
+/** End of a reply. */
 export interface ReplyEnd {
   finishReason: FinishReason;
-  /** The stop string or stop token id that ended it. */
+  /** Stop string or stop token id that ended it. */
   stopReason: string | number | null;
   hasCalls: boolean;
-  /** Where what was sampled is kept. */
+  /** Id of the record of its sampling. */
   recordId: string | null;
   usage: Usage;
 }
 
-/** An event of the blocks of a reply. One block is open at a time; `index` counts them. */
+/** An event of a reply's blocks. One block is open at a time; `index` counts them. */
 export type BlockEvent =
   | { kind: 'opened'; index: number; block: ReplyBlock }
   | { kind: 'grown'; index: number; block: ReplyBlock; text: string; logprobs: readonly TokenLogprob[] }
@@ -25,9 +25,9 @@ export type BlockEvent =
   | ({ kind: 'ended' } & ReplyEnd);
 
 /**
- * The one choice of a generation as blocks. A reply that said nothing has one empty text. Leaving the loop ends the generation.
- *
- * @param options.hasReasoning false leaves reasoning out
+ * Converts the one choice of a generation to blocks. An empty reply has one empty text block. Leaving the
+ * loop ends the generation.
+ * @param options.hasReasoning false drops reasoning
  */
 export async function* replyBlocks(
   generation: OpenedGeneration,
@@ -50,19 +50,19 @@ export async function* replyBlocks(
     }
     throw new Error('a generation ended without its last event');
   } finally {
-    // Left before the first event was read, the loop above has not ended the generation.
+    // If the reader left before the first event, the loop above has not ended the generation.
     await generation.end();
   }
 }
 
 class BlockRecord {
   hasCalls = false;
-  /** Something other than reasoning was said. */
+  /** True after any output other than reasoning. */
   hasSpoken = false;
   #open: { index: number; block: ReplyBlock; callIndex: number | null; text: string; logprobs: TokenLogprob[] } | null =
     null;
   #count = 0;
-  /** Log-probabilities of tokens whose text is still held back. */
+  /** Log-probabilities of tokens with held-back text. */
   #pending: TokenLogprob[] = [];
 
   *read(event: OutputEvent, hasReasoning: boolean): Generator<BlockEvent, void> {
@@ -83,7 +83,7 @@ class BlockRecord {
     }
   }
 
-  /** Goes on in the open block where it is of that kind, else in a new one. */
+  /** Continues the open block if it is of that kind, else opens a new one. */
   *grow(
     block: Exclude<ReplyBlock, { kind: 'call' }>,
     text: string,
@@ -125,7 +125,7 @@ class BlockRecord {
   }
 }
 
-/** A reply read to its end: its blocks with their texts. */
+/** Reads a whole reply: its blocks with their texts. */
 export async function collectBlocks(
   events: AsyncIterable<BlockEvent>,
 ): Promise<{ blocks: Extract<BlockEvent, { kind: 'closed' }>[]; end: ReplyEnd }> {

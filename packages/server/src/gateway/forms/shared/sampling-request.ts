@@ -19,39 +19,39 @@ import { conflict, named, type SharedField, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';
 
-/** Shared by chat and text completions on their way to the engine. */
+/** Conversion to engine requests, shared by chat and text completions. */
 
-/** How a stream is written; null stands for one JSON answer. */
+/** Format of a stream; null means one JSON answer. */
 export interface StreamFormat {
   hasUsage: boolean;
   hasContinuousUsage: boolean;
 }
 
-/** The fields that mean the same in a chat and in a text completion. */
+/** Fields with the same meaning in a chat and in a text completion. */
 export type SharedFields = Omit<
   Pick<ChatCompletionRequest, keyof ChatCompletionRequest & keyof CompletionRequest>,
   'logprobs' | 'max_tokens' | 'echo' | 'add_special_tokens'
 >;
 
-/** How many tokens were asked for, under which name. */
+/** Requested number of tokens, and its field. */
 export interface RequestedTokens {
   field: 'max_completion_tokens' | 'max_tokens';
   value: number;
 }
 
-/** Context of a request besides its own fields. */
+/** Context of a request other than its own fields. */
 export interface RequestContext extends LogprobLimits {
-  /** The namespace of the prefix cache. */
+  /** Namespace of the prefix cache. */
   tenant: string;
   adapter: ServedAdapter | null;
   contextLength: number;
-  /** The distribution that log-probabilities are of where a request does not say. */
+  /** Default distribution for log-probabilities. */
   logprobsMode: LogprobsMode;
-  /** From the header `X-Vllm-Priority`, which wins over the body's; null = not sent. */
+  /** From the header `X-Vllm-Priority`, which overrides the body's; null = not sent. */
   priority: number | null;
 }
 
-/** The checks that a chat and a text completion have in common. */
+/** Checks shared by a chat and a text completion. */
 export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens | null): void {
   if (parseSeed(body.seed) === 'out_of_range') {
     const item = { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed };
@@ -91,7 +91,7 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
     );
 }
 
-/** Whether samples can be trained by: a beam search draws nothing. */
+/** True if training can use the samples: a beam search does not sample. */
 export function isRecordable({ use_beam_search: isBeam }: SharedFields): boolean {
   return !isBeam;
 }
@@ -102,17 +102,17 @@ export function streamFormatOf(body: SharedFields): StreamFormat | null {
   return { hasUsage: hasUsage ?? false, hasContinuousUsage: (hasUsage && hasContinuousUsage) ?? false };
 }
 
-/** The part that a chat and a text completion share. @throws as {@link toChatGenerateRequest} */
+/** Engine request fields shared by a chat and a text completion. @throws as {@link toChatGenerateRequest} */
 export function toGenerateRequest(
   body: SharedFields,
   context: RequestContext,
   own: {
-    /** The names under which the fields are read. */
+    /** Form whose field names apply. */
     form: 'chat' | 'completion';
     prompt: Prompt;
     maxTokens: RequestedTokens | null;
     logprobs: number | null;
-    /** The field that asked for {@link logprobs}. */
+    /** Field that asked for {@link logprobs}. */
     logprobsField: SharedField;
     /** Prompts of the request. Default 1. */
     numPrompts?: number;
@@ -178,10 +178,10 @@ export function toGenerateRequest(
 }
 
 /**
- * Each id once: of several spellings of one ("5", "05") the last, as in vLLM. `JSON.parse` puts those without leading zeros first.
- *
+ * Bias by id, each id once: of several spellings ("5", "05") the last counts, as in vLLM. `JSON.parse` puts
+ * those without leading zeros first.
  * @param bias by token id in decimal
- * @throws {RequestError} `request.conflict` for more entries than there are ids, of which the time is not worth it
+ * @throws {RequestError} `request.conflict` for more entries than ids, which would only cost time
  */
 function biasById(bias: Readonly<Record<string, number>>, vocabSize: number): [id: number, bias: number][] {
   const numEntries = Object.keys(bias).length;

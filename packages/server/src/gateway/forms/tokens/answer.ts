@@ -6,7 +6,7 @@ import { ToldEvents } from '../../../seams/streams/told-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../shared/logprobs.ts';
 import type { StreamFormat } from '../shared/sampling-request.ts';
 
-/** Fields of an answer besides its tokens. */
+/** Fields of an answer other than its tokens. */
 export interface TokenFormat {
   requestId: string;
   hasLogprobs: boolean;
@@ -15,10 +15,10 @@ export interface TokenFormat {
   stream: StreamFormat | null;
 }
 
-/** An answer whose order of keys survives `toOrderedJson`. */
+/** An answer that keeps its order of keys in `toOrderedJson`. */
 type TokenAnswer = Omit<GenerateTokensAnswer, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
 
-/** Reads a generation to its end and returns the one answer. */
+/** Reads a whole generation and returns the answer. */
 export async function collectTokens(generation: OpenedGeneration, format: TokenFormat): Promise<TokenAnswer> {
   const { choices, usage, promptLogprobs } = await collectChoices(generation, format.numChoices);
   return {
@@ -38,7 +38,7 @@ export async function collectTokens(generation: OpenedGeneration, format: TokenF
   };
 }
 
-/** A generation as chunks; one whose tokens have no text yet is told all the same. */
+/** Converts a generation to chunks, including tokens without text yet. */
 export function toTokenChunks(
   generation: OpenedGeneration,
   { requestId, hasLogprobs, stream }: TokenFormat,
@@ -78,7 +78,10 @@ export function toTokenChunks(
   });
 }
 
-/** As in a chat, but the list of the most likely is never empty: with none asked for it has the token itself, as vLLM's has. */
+/**
+ * As in a chat, except that the list of the most likely is never empty: with none requested it has the token
+ * itself, as in vLLM.
+ */
 function tokenLogprobs(logprobs: Parameters<typeof toChoiceLogprobs>[0]): ReturnType<typeof toChoiceLogprobs> {
   const told = toChoiceLogprobs(logprobs, true);
   if (told === null) return null;

@@ -19,14 +19,14 @@ import {
 
 const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
 
-/** Names in this form for the fields of a text completion. */
+/** Names of text completion fields in this form. */
 export const TOKEN_GENERATION_NAMES = namesFrom({
   prompt: 'token_ids',
   ...Object.fromEntries(SAMPLING_FIELDS.map((name) => [name, `sampling_params.${name}`])),
 } satisfies FormNames);
 
 const IDS_ALONE = 'a prompt must be token ids';
-/** Why known fields of the form are not there. */
+/** Reasons why known fields of the form are not supported. */
 const REASONS: Readonly<Record<string, string>> = {
   features: IDS_ALONE,
   content_parts: IDS_ALONE,
@@ -36,10 +36,10 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * A request of this form as a text completion of one prompt.
- *
+ * Converts a request of this form to a text completion with one prompt.
  * @param body passed the schema
- * @throws {RequestError} `request.unsupported`, `request.conflict`, naming fields of `body`, or of a completion by its own names
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, with fields of `body`, or of a completion
+ * by its own names
  */
 export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   refuseOtherFields(body, Object.keys(GenerateTokensRequestSchema.properties), null, REASONS);
@@ -68,15 +68,14 @@ export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   return completion;
 }
 
-/** The most tokens of the reply; null = to the end of the context, as in a chat. */
+/** Maximum tokens of the reply; null = to the end of the context, as in a chat. */
 export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): RequestedTokens | null {
   return typeof maxTokens === 'number' ? { field: 'max_tokens', value: maxTokens } : null;
 }
 
 /**
  * Builds the engine's request.
- *
- * @param isRecorded whether the samples are kept, for which their log-probabilities are asked for in any case
+ * @param isRecorded true if the samples are recorded, which needs their log-probabilities
  * @throws {RequestError} `request.conflict`
  */
 export function toTokenGeneration(
