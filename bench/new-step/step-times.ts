@@ -10,7 +10,7 @@ export interface EngineTimes extends Readonly<Record<Part, number | null>> {
   readonly committedAt: number;
   readonly firstTokenAt: number;
   readonly total: number;
-  /** What the engine fetched of the step. */
+  /** Bytes of the step that the engine fetched. */
   readonly bytes: number;
 }
 

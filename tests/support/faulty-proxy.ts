@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 
 /**
- * How a proxy before a vLLM server misbehaves: `broken`: completions are 500 while the health is well, as after an error of a card. `nan`, `positive`: the
- * log-probabilities of streams are those. `away`: connections are closed.
+ * Fault of a proxy in front of a vLLM server. `broken`: completions are 500 while the health is good, as after
+ * an error of a card. `nan`, `positive`: streams have such log-probabilities. `away`: connections are closed.
  */
 export type ProxyFault = 'broken' | 'nan' | 'positive' | 'away';
 
@@ -12,10 +12,10 @@ const BROKEN = JSON.stringify({
   error: { message: 'CUDA error: out of memory', type: 'InternalServerError', param: null, code: 500 },
 });
 
-/** HTTP proxy before a real server, with one fault at a time. */
+/** HTTP proxy in front of a real server, with one fault at a time. */
 export class FaultyProxy implements AsyncDisposable {
   fault: ProxyFault | null = null;
-  /** Another one is another server behind the same address. */
+  /** Address of the server; a new value simulates another server at the same address. */
   target: string;
   readonly #server: Server;
 
