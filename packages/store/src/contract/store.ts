@@ -700,7 +700,7 @@ export interface NewEvent {
   type: JobEventType;
   /** Any JSON object. */
   data: object;
-  /** For example `training_started`, `gradient_step:3`; absent = never a duplicate. */
+  /** Key of the event, such as `gradient_step:3`; absent = never a duplicate. */
   dedupeKey?: string;
   /**
    * Points of the model's run by full name, written in the same transaction: a duplicate adds none. Only for

@@ -49,7 +49,7 @@ const SAMPLING_FIELDS = {
   frequencyPenalty: 'frequency_penalty',
 } as const satisfies Partial<Record<keyof SamplingParams, string>>;
 
-/** Fields for the distribution of the model itself, whatever the defaults of the server. */
+/** Fields for the distribution of the model itself, with any defaults of the server. */
 export const PLAIN_SAMPLING: Readonly<Record<string, unknown>> = Object.fromEntries(
   Object.entries(SAMPLING_FIELDS).map(([name, as]) => [as, DEFAULT_SAMPLING[name as keyof typeof SAMPLING_FIELDS]]),
 );
