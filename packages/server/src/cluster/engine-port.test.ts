@@ -131,6 +131,9 @@ describe('a new step', () => {
     bad.inference.loads = refusal;
     const { engines } = await asking([good.url, bad.url]);
     expect(await engines.publish(BASE, step, NEVER)).toBe('1 of 2 engines: rank 32 is too large for it');
+    bad.inference.loads = () =>
+      Promise.reject(new BackendFailure('engine.adapter_unreadable', 'no file /srv/1/adapter.gguf', null));
+    expect(await engines.publish(BASE, step, NEVER)).toMatch(/^1 of 2 engines: [^/]*$/);
     good.inference.loads = async () => '1 of 3 vLLM servers: it refused the files';
     expect(await engines.publish(BASE, step, NEVER)).toMatch(/^2 of 2 engines: /);
     good.inference.loads = refusal;

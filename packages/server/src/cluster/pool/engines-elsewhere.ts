@@ -11,6 +11,7 @@ import type {
 } from '../../seams/contract/backends.ts';
 import type { BaseModel } from '../../seams/contract/base-models.ts';
 import { BackendFailure, toBackendFailure } from '../../seams/faults/backend-failure.ts';
+import { isLoadRefusal, refusalForClients } from '../../seams/faults/load-refusal.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RequestRoom } from '../../hosts/pool/request-room.ts';
 import type { EngineSecret } from '../wire/engine-secret.ts';
@@ -34,8 +35,6 @@ import { routeKey } from './route-key.ts';
 const MAX_LOSSES = 2;
 /** Seconds until a client without an engine may retry. */
 const RETRY_AFTER = '5';
-/** Permanent failures to load an adapter. */
-const REFUSALS: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
 /** Time limit for notifying an engine that an adapter is not needed any more. */
 const RETIRE_MS = 5_000;
 
@@ -123,7 +122,8 @@ export class EnginesElsewhere implements InferenceBackend {
     const reasons = answers.flatMap((answer) => answer ?? []);
     const [first] = reasons;
     if (first === undefined) return null;
-    return `${reasons.length} of ${links.length} engines: ${first instanceof BackendFailure ? first.message : first}`;
+    const reason = first instanceof BackendFailure ? first.message : first;
+    return `${reasons.length} of ${links.length} engines: ${refusalForClients(reason)}`;
   }
 
   /** An engine that misses the call drops the adapter when it needs the memory. */
@@ -159,9 +159,12 @@ export class EnginesElsewhere implements InferenceBackend {
     try {
       return (await link.line.call<PublishAnswer>(ENGINE_PATHS.publish, call, inHand.signal)).partial;
     } catch (error) {
-      if (error instanceof BackendFailure && REFUSALS.has(error.code)) return error;
-      signal.throwIfAborted();
       const { message } = error as Error;
+      if (isLoadRefusal(error)) {
+        this.#options.log(`${link.name} refuses the adapter ${call.digest}: ${message}`);
+        return error;
+      }
+      signal.throwIfAborted();
       this.#options.log(`an engine loads the adapter ${call.digest} by its first request: ${message}`);
       return null;
     } finally {

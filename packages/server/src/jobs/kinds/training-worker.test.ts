@@ -309,6 +309,55 @@ describe('a new step', () => {
     expect(types.filter((type) => type === 'training_ended')).toHaveLength(1);
   });
 
+  test('whose service ends while its engines load it is kept, and its job ends', async () => {
+    await worker.stop();
+    const loading = Promise.withResolvers<void>();
+    startWorker({
+      publish: () => {
+        loading.resolve();
+        return new Promise(() => {});
+      },
+    });
+    const job = await submit(await newModel('one'));
+    const { output } = await backend.begun();
+    await backend.succeed(output);
+    await loading.promise;
+    await worker.stop();
+    expect(await status(job)).toBe('succeeded');
+    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, digest: 'd', directoryKey: output });
+    expect(await blobs.localDirectory(output)).not.toBeNull();
+  });
+
+  test.each([
+    ['refuse it with a path', 'engine.adapter_unreadable', 'no file /srv/1/adapter.gguf', ['log of the engine']],
+    ['do not answer', 'engine.host_lost', 'the inference engine is restarting; retry', []],
+  ] as const)('whose engines %s ends its job', async (_what, code, message, warnings) => {
+    await worker.stop();
+    startWorker({ publish: () => Promise.reject(new BackendFailure(code, message, null)) });
+    const job = await submit(await newModel('one'));
+    await backend.succeed((await backend.begun()).output);
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    const told = await warningsOf(job);
+    expect(told.map((warning) => warning.message)).toEqual(warnings.map((words) => expect.stringContaining(words)));
+    expect(JSON.stringify(told)).not.toContain('/srv');
+    expect(logged.join('\n')).toContain(message);
+  });
+
+  test('whose warning the store refuses leaves no folder', async () => {
+    await worker.stop();
+    startWorker({ publish: async () => '1 of 2 engines: rank 32 is too large' });
+    const append = store.appendEvent.bind(store);
+    vi.spyOn(store, 'appendEvent').mockImplementation(async (id, token, event) => {
+      if (event.type === 'warning') throw new StoreError('store.constraint_violated', 'refused');
+      return await append(id, token, event);
+    });
+    const job = await submit(await newModel('one'));
+    const { output } = await backend.begun();
+    await backend.succeed(output);
+    await until(async () => expect(await status(job)).toBe('failed'));
+    expect(await blobs.localDirectory(output).catch(() => null)).toBeNull();
+  });
+
   test('whose job is cancelled while it is loaded is no step', async () => {
     await worker.stop();
     const loading = Promise.withResolvers<void>();

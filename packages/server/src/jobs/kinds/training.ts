@@ -18,8 +18,8 @@ import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/traine
 import { TrainingRunError, type TrainingBackend } from '../../hosts/training/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
 import type { PublishStep } from '../../seams/contract/backends.ts';
-import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
+import { isLoadRefusal, refusalForClients } from '../../seams/faults/load-refusal.ts';
 import type { JobMetrics } from '../../seams/metrics/job-metrics.ts';
 import { recordSizes } from '../checkpoints/checkpoint-sizes.ts';
 import { manifestOf } from '../../seams/data/checkpoint-manifest.ts';
@@ -120,7 +120,6 @@ export class TrainingJobs implements JobWork<Objective> {
     const { request, warning } = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, { lease, trace, warning });
-    if (result.digest !== null) await this.#publish(job, request, { digest: result.digest, lease });
     const step = await this.#finish(job, result, request.output, lease);
     log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
     if (step !== null) trace?.checkpointCommitted(step);
@@ -197,10 +196,12 @@ export class TrainingJobs implements JobWork<Objective> {
     );
   }
 
-  /** Trains. If the job fails after its version was committed, removes the version. */
+  /** Trains and publishes. If the job fails after its version was committed, removes the version. */
   async #train(job: ClaimedJob, request: TrainingJobRequest, held: HeldBy): Promise<TrainingResult> {
     try {
-      return await this.#run(job, request, held);
+      const result = await this.#run(job, request, held);
+      if (result.digest !== null) await this.#publish(job, request, { digest: result.digest, lease: held.lease });
+      return result;
     } catch (error) {
       await this.#removeDirectories([request.output]);
       throw error;
@@ -298,7 +299,7 @@ export class TrainingJobs implements JobWork<Objective> {
     }
   }
 
-  /** Loads the new step in its samplers. A failure is only a warning: the step is kept. */
+  /** Loads the new step in its samplers. No failure of theirs fails the job, and its end does not wait for them. */
   async #publish(
     job: ClaimedJob,
     { output, manifest }: TrainingJobRequest,
@@ -308,24 +309,23 @@ export class TrainingJobs implements JobWork<Objective> {
     if (publish === undefined || manifest === undefined) return;
     const log = this.#logOf(job);
     const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(PUBLISH_MS)]);
-    const warn = async (reason: string): Promise<void> => {
-      log(`job ${job.id}: its step could not be loaded: ${reason}`, { level: 'warn' });
-      const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(reason) }, job);
-      this.#options.metrics?.see(job, row);
-      await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
-    };
+    let refusal: string | null;
     try {
       const step = { digest, directoryKey: output };
-      const partial = await unlessAborted(publish(manifest.base_model, step, limit), limit);
-      if (partial !== null) await warn(partial);
+      refusal = await unlessAborted(publish(manifest.base_model, step, limit), limit);
     } catch (error) {
-      if (lease.signal.aborted) {
-        await this.#removeDirectories([output]);
-        throw lease.signal.reason;
-      }
-      const reason = limit.aborted ? `it was not loaded within ${PUBLISH_MS / 1000} s` : reasonOf(error);
-      await warn(reason);
+      if (isGivenBack(lease.signal)) return;
+      lease.signal.throwIfAborted();
+      const { message } = error as Error;
+      if (!limit.aborted && !isLoadRefusal(error))
+        return log(`job ${job.id}: its step is loaded by its first request: ${message}`);
+      refusal = limit.aborted ? `it was not loaded within ${PUBLISH_MS / 1000} s` : message;
     }
+    if (refusal === null) return;
+    log(`job ${job.id}: its step could not be loaded: ${refusal}`, { level: 'warn' });
+    const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(refusalForClients(refusal)) }, job);
+    this.#options.metrics?.see(job, row);
+    await insistToTheEnd(lease, () => store.appendEvent(job.id, job.fencingToken, row));
   }
 
   /** @returns the step of the checkpoint; null if it is committed although the store reported an error */
@@ -342,7 +342,7 @@ export class TrainingJobs implements JobWork<Objective> {
     };
     const finish = (directoryKey: string | null) =>
       store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, ...outcome });
-    const insist: typeof lease.insist = (work) => lease.insist(work);
+    const insist = <Result>(work: () => Promise<Result>) => insistToTheEnd(lease, work);
     if (result.digest === null) {
       const { directoryKeys, checkpoint } = await insist(() => finish(null));
       await this.#removeDirectories(directoryKeys);
@@ -380,12 +380,6 @@ function adapterNotLoaded(reason: string): JobWarning {
   };
 }
 
-/** Back ends report why they refuse an adapter in a message for clients, without file names. */
-function reasonOf(error: unknown): string {
-  const isToldToClients = error instanceof BackendFailure && error.code === 'engine.adapter_unreadable';
-  return isToldToClients && !error.message.includes('/') ? error.message : clientFailure(error).message;
-}
-
 async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
@@ -419,6 +413,19 @@ interface HeldBy {
 /** The service ends and gives the job back; the hold lasts until then. */
 function isGivenBack({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException;
+}
+
+/**
+ * Runs `work` like `lease.insist`. If the service ends meanwhile, tries once more, so that a trained step is
+ * kept: the fencing token refuses the write of a worker that lost its job.
+ */
+async function insistToTheEnd<Result>(lease: JobLease, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await lease.insist(work);
+  } catch (error) {
+    if (!isGivenBack(lease.signal) || error !== lease.signal.reason) throw error;
+    return await work();
+  }
 }
 
 /** Tokens of a gradient step. */

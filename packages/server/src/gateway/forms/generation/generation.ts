@@ -8,6 +8,7 @@ import { callerOf, projectOf } from '../../edge/auth.ts';
 import { findAdapter, type ModelInference, withGenerate } from '../../../seams/contract/backends.ts';
 import { toErrorAnswer } from '../../../seams/faults/http-faults.ts';
 import { BackendFailure } from '../../../seams/faults/backend-failure.ts';
+import { isLoadRefusal } from '../../../seams/faults/load-refusal.ts';
 import { damagedBecause } from '../../../seams/faults/damaged-files.ts';
 import { ChoiceRecorder } from '../../../training-data/choice-records/choice-recorder.ts';
 import { isVersionThere, type ResolvedModel } from '../../../seams/contract/model-names.ts';
@@ -140,8 +141,6 @@ export function newRecorder(
     : null;
 }
 
-const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
-
 /**
  * A deleted version loses its files, even during requests for it: then a missing file is not a failure of the
  * service.
@@ -152,7 +151,7 @@ async function orDeleted(
   entityId: string,
   { store }: RouteParts,
 ): Promise<unknown> {
-  if (!(error instanceof BackendFailure) || !UNREADABLE.has(error.code)) return error;
+  if (!isLoadRefusal(error)) return error;
   if (!(await isVersionThere(store, model, entityId))) return deleted(model);
   return error.code === 'engine.adapter_damaged'
     ? new BackendFailure('engine.adapter_damaged', damagedBecause(model.name, error.message), 'model')
