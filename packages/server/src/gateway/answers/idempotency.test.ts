@@ -10,7 +10,10 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 type Sent = { statusCode: number; body: string; headers: Record<string, unknown>; json: () => unknown };
-/** Sends the same request twice with one key, then with another body where there is one: the answer, the same again, a mismatch. */
+/**
+ * Sends the same request twice with one key, then with another body if it has one: the answer, the same
+ * again, a mismatch.
+ */
 async function twice(send: (key: string) => Promise<Sent>): Promise<Sent> {
   const key = `key-${crypto.randomUUID()}`;
   const first = await send(key);
@@ -65,7 +68,7 @@ test('a refused DELETE keeps its key free', async () => {
 
 test('the effect of a DELETE and its answer are one: a crash between them cannot lose the answer', async () => {
   const modelId = await server.makeModel('agent');
-  // What comes behind the effect fails, as a crash would.
+  // Code after the effect fails, as in a crash.
   server.training.stopJob = () => Promise.reject(new Error('crash'));
   await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const url = `/v1/preview/models/${modelId}`;
@@ -88,7 +91,7 @@ test('an upload with a key is one version, whatever was uploaded meanwhile', asy
   expect([other.statusCode, other.json<ErrorBody>().error.code]).toEqual([422, 'request.idempotency_mismatch']);
   const named = await upload(line('a'), 'up', `${ARTIFACT}?file_name=other.jsonl`);
   expect(named.statusCode).toBe(422);
-  // Nothing is left of what came in for nothing.
+  // Nothing of the unused upload is left.
   expect((await server.blobs.listKeys()).length).toBe(numBlobs);
   expect((await upload(line('c'))).json<ArtifactObject>().version).toBe('v2');
 });

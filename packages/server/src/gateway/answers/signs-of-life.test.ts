@@ -15,7 +15,7 @@ const COMMENT = ': keep-alive\n\n';
 let app: FastifyInstance;
 let origin: string;
 let values: () => AsyncIterable<object>;
-/** Ends the feed that `/events` follows. */
+/** Ends the stream of `/events`. */
 let watch: FeedWatch;
 let position: number;
 let lastResponse: ServerResponse | undefined;
@@ -49,14 +49,14 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** The pieces of an answer as they come. */
+/** Chunks of an answer as they come. */
 async function open(path: string) {
   const response = await fetch(origin + path);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   return { read: async () => (await reader.read()).value, leave: () => reader.cancel() };
 }
 
-/** A source that gives a value whenever it is told to. */
+/** A source that yields a value on demand. */
 function source() {
   let next = Promise.withResolvers<object | null>();
   values = async function* () {

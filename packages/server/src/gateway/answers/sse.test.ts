@@ -9,7 +9,7 @@ import { abortOnDisconnect, sendEventStream } from './sse.ts';
 
 let app: FastifyInstance;
 let port: number;
-/** The values of the stream. */
+/** Values of the stream. */
 let values: () => AsyncIterable<object>;
 let numWrites = 0;
 

@@ -1,4 +1,4 @@
-/** Two processes of HTTP on one database: it does not matter which one of them a client meets. */
+/** Two HTTP processes on one database: a client may use either. */
 import type { AdapterObject, ChatCompletion, ErrorBody, TrainingJobObject, UsageListObject } from '@trainyard/protocol';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -48,7 +48,7 @@ test('the same request under one key at both at the same time is one answer and 
     trajectory_groups: [{ trajectories }],
     experimental_config: { allow_training_without_logprobs: true },
   };
-  /** As a client does that tries again for as long as the first request runs. */
+  /** Like a client that retries while the first request runs. */
   const insist = async (server: TestServer, key: string): Promise<LightMyRequestResponse> => {
     for (;;) {
       const answer = await server.request('POST', JOBS, body, { 'idempotency-key': key });
@@ -79,7 +79,7 @@ test('tokens that both sampled are one sum, whoever is asked', async () => {
   const expected = sums.reduce((sum, tokens) => sum + tokens, 0);
   for (const server of [one, two]) {
     const usage = async () => (await server.request('GET', '/v1/preview/usage')).json<UsageListObject>().data[0];
-    // What the other one has not written yet it writes within milliseconds.
+    // The other process writes its rest within milliseconds.
     await expect.poll(async () => (await usage())?.num_requests, { timeout: 10_000 }).toBe(3);
     const all = (await usage())!;
     expect(all.prompt_tokens + all.completion_tokens).toBe(expected);
@@ -93,7 +93,7 @@ test('who was stopped for too long gives the answer of who took the request up, 
   const deleteAdapter = one.store.deleteAdapter.bind(one.store);
   let taken: LightMyRequestResponse | undefined;
   one.store.deleteAdapter = async (adapterId, completes) => {
-    // As a minute without a renewal has it: the claim counts no more.
+    // As after a minute without renewal: the claim has expired.
     await one.store.abandonIdempotent(completes!);
     taken = await send(two);
     return await deleteAdapter(adapterId, completes);

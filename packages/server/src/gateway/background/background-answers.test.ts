@@ -45,7 +45,7 @@ test('a change of one answer wakes those who wait for it, and nobody else', asyn
   background.ended(key('a'));
   await waiting[1];
   expect(woken).toEqual(['a']);
-  // The other one looks by itself.
+  // The other process checks by itself.
   await waiting[0];
   await background.close();
 });

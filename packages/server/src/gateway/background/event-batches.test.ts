@@ -10,7 +10,7 @@ const numbersOf = ({ events }: AnswerEvents) =>
 
 const AWAY = new StoreError('store.unavailable', 'away');
 
-/** A store that forgets what was written last when it is away. */
+/** A store that loses its latest writes when it is away. */
 class ForgetfulStore {
   readonly batches = new Map<number, AnswerEvents>();
   isAway = false;

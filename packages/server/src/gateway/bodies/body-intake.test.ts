@@ -9,7 +9,7 @@ import { replies, ScriptedInference } from '../../testing/scripted-inference.ts'
 import { TestServer } from '../../testing/test-server.ts';
 import { ByteBudget, type BodyBudgets } from './byte-budget.ts';
 
-/** A body is charged from its 65,537th byte on; above this it is parsed in another thread. */
+/** A body is charged from its 65,537th byte on; above this size it is parsed in another thread. */
 const LARGE = 1_100_000;
 const LIMIT = 3_000_000;
 
@@ -39,7 +39,7 @@ const logPath = () => `/v1/preview/models/${modelId}/log`;
 const logBody = (padding: number) =>
   Buffer.from(JSON.stringify({ split: 'val', trajectory_groups: [{ trajectories: [], logs: ['p'.repeat(padding)] }] }));
 
-/** Every route that takes a body, with one that is too small to be complete. */
+/** Every route with a body, with one that is incomplete. */
 const BODY_ROUTES = () =>
   [
     ['POST', '/v1/chat/completions', 'application/json'],
@@ -59,7 +59,7 @@ interface Answer {
   connection: string | undefined;
 }
 
-/** A request whose body is still to be sent; without a length it is chunked. */
+/** A request with an unsent body; without a length it is chunked. */
 function begin(
   [method, path, type]: readonly [string, string, string],
   options: { length?: number; key?: string } = {},
@@ -153,12 +153,12 @@ test('1,000 clients that leave at every point leave the budget whole', { timeout
     whole(logPath(), body, true),
     whole('/v1/preview/training-jobs', body, false),
     whole('/v1/chat/completions', json, false),
-    // One behind the other on one connection: the second one's response is never put on it.
+    // Two pipelined requests on one connection: the second response is never attached to it.
     Buffer.concat([whole(logPath(), body, false), whole(logPath(), body, true)]),
   ];
   const round = async (index: number): Promise<void> => {
     const message = messages[index % messages.length] as Buffer;
-    // Every part of the head, every part of the body, and all of it.
+    // Cuts at positions in the head, in the body, and at the end.
     const point =
       index % 3 === 0 ? 1 + ((index * 7) % 300) : Math.min(message.length, ((index * 37) % 41) * (message.length / 40));
     const socket = connect(Number(url.port), url.hostname);
@@ -263,7 +263,7 @@ test('what requests in flight hold of their bodies is charged until they end: mo
     await open.promise;
     yield* replies(request, [{ ids: [5], text: 'a' }]);
   };
-  // A field that is no part of any prompt: nothing but the size of bodies limits it.
+  // A field outside the prompt: only the size of bodies limits it.
   const body = JSON.stringify({
     messages: [{ role: 'user', content: 'Hi' }],
     chat_template_kwargs: { padding: 'p'.repeat(200_000) },
@@ -279,7 +279,7 @@ test('what requests in flight hold of their bodies is charged until they end: mo
   const sent = Array.from({ length: 8 }, () => send());
   const told: Answer[] = [];
   for (const answer of sent) void answer.then((one) => told.push(one));
-  // Three in the share of the key, and one in the reserve.
+  // Three in the key's share, and one in the reserve.
   await vi.waitFor(() => expect([inference.requests.length, told.length]).toEqual([4, 4]), 60_000);
   expect(told.map(({ status, body: { error } }) => [status, error.code])).toEqual(
     Array.from({ length: 4 }, () => [429, 'request.too_many']),

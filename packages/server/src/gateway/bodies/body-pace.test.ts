@@ -11,7 +11,7 @@ const PACE: BodyPace = { windowBytes: 1_000, windowMs: 100, timeoutMs: 1_000, ma
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A body that comes in piece by piece, in time that the test makes pass. */
+/** A body that comes in chunks, in time controlled by the test. */
 function incoming(budget: ByteBudget | null = null) {
   const payload = new PassThrough();
   let leave = (): void => undefined;
@@ -23,7 +23,7 @@ function incoming(budget: ByteBudget | null = null) {
   );
   const pass = async (ms: number, bytes: number): Promise<void> => {
     if (bytes > 0) payload.write(Buffer.alloc(bytes));
-    // What was written is read before time goes on.
+    // Lets written data be read before time passes.
     await new Promise((done) => setImmediate(done));
     await vi.advanceTimersByTimeAsync(ms);
     await new Promise((done) => setImmediate(done));

@@ -19,7 +19,7 @@ test('an owner is charged for what its other bodies still hold, to the byte', ()
   const [first, second, third] = ['a', 'a', 'a'].map((owner) => budget.open(owner)) as [ByteHold, ByteHold, ByteHold];
   expect([first.grow(1), second.grow(4)]).toEqual([true, true]);
   second.giveBack();
-  // 1 + 5 would be more than the 5 that it would leave.
+  // 1 + 5 would exceed the 5 that it would leave.
   expect([third.grow(5), third.grow(4)]).toEqual([false, true]);
   for (const hold of [first, third, blocker]) hold.giveBack();
   expect(budget.isWhole).toBe(true);
@@ -72,7 +72,7 @@ test('what is given back while it waits is told so, and takes nothing any more',
   expect(budget.isWhole).toBe(true);
 });
 
-/** A hold that has the reserve and nothing else. */
+/** A hold with only the reserve. */
 function reserved(budget: ByteBudget): ByteHold {
   const hold = budget.open('reserved');
   expect(hold.grow(1_000_000)).toBe(true);

@@ -11,7 +11,7 @@ import { createServer } from '../create-server.ts';
 import { TestServer } from '../../testing/test-server.ts';
 import { checkBodyThread } from '../trajectory-bodies/body-thread-client.ts';
 
-/** Above the size up to which trajectories are parsed in the event loop. */
+/** Above the size up to which the event loop parses trajectories. */
 const LARGE = 1_200_000;
 
 let folder: string;
@@ -59,7 +59,7 @@ const messages = [
 ];
 const trajectories = Array.from({ length: 100 }, (_, reward) => ({ messages_and_choices: messages, reward }));
 const lines = `${JSON.stringify({ messages })}\n`.repeat(100);
-/** Blanks behind a JSON body count as the rest of it does. */
+/** Trailing blanks count as part of a JSON body. */
 const padded = (body: object): string => JSON.stringify(body).padEnd(LARGE);
 const chat = { model: 'tiny/base', messages: [{ role: 'user', content: 'hello' }] };
 
@@ -70,7 +70,7 @@ interface LargeRequest {
   readonly type?: string;
 }
 
-/** Every route that takes bodies above 1 MB, by its method and pattern. */
+/** Every route that accepts bodies above 1 MB, by method and pattern. */
 const ROUTES: Readonly<Record<string, (app: FastifyInstance) => Promise<LargeRequest>>> = {
   'POST /v1/preview/training-jobs': async () => ({
     method: 'POST',

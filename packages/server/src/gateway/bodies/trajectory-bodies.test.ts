@@ -178,7 +178,7 @@ describe('over a socket', () => {
     url = await server.app.listen({ port: 0, host: '127.0.0.1' });
   });
 
-  /** Sends pieces with no length announced; resolves with the answer's status and body. */
+  /** Sends chunks without a length; resolves with the answer's status and body. */
   function sendPieces(pieces: Iterable<string>): Promise<{ status: number; body: string }> {
     const answer = Promise.withResolvers<{ status: number; body: string }>();
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
@@ -187,7 +187,7 @@ describe('over a socket', () => {
       response.setEncoding('utf8').on('data', (text: string) => (body += text));
       response.on('end', () => answer.resolve({ status: response.statusCode ?? 0, body }));
     });
-    // What is still being sent when the answer comes fails, and nobody minds.
+    // Data still being sent when the answer comes may fail.
     outgoing.on('error', () => undefined);
     for (const piece of pieces) outgoing.write(piece);
     outgoing.end();
@@ -200,7 +200,7 @@ describe('over a socket', () => {
       headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
       body: ' '.repeat(20_000_001),
     }).catch(() => null);
-    // The server may close before the client has sent everything; where the answer arrives, it says why.
+    // The server may close before the client has sent everything; an answer that arrives has the reason.
     if (announced !== null) expect(announced.status).toBe(413);
     const chunked = await sendPieces(Array.from({ length: 25 }, () => ' '.repeat(1_000_000)));
     expect(chunked.status).toBe(413);
@@ -244,7 +244,8 @@ describe('over a socket', () => {
       `a body of ${megabytes} MB took ${seconds.toFixed(1)} s; event loop late by p99 ${p99.toFixed(0)} ms, at most ${longest.toFixed(0)} ms`,
     );
     expect(status).toBe(200);
-    // Parsed here it would stand still for all of 10 ms a MB, and for as long again while it is checked and written: a few turns in all.
+    // Parsing here would block for 10 ms per MB, and checking and writing as long again: only a few turns in
+    // all.
     expect(numTurns).toBeGreaterThan(20);
   });
 });

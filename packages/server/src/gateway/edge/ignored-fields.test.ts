@@ -11,7 +11,7 @@ afterAll(() => server.close());
 
 const messages = [{ role: 'user', content: 'hello' }];
 
-/** A request of each form of sampling. */
+/** A sampling request of each form. */
 const FORMS: Readonly<Record<string, object>> = {
   '/v1/chat/completions': { messages },
   '/v1/completions': { prompt: 'hello', max_tokens: 4 },
@@ -34,7 +34,7 @@ test.each(Object.entries(FORMS))('%s names the fields that it does not know, and
   const plain = await server.request('POST', path, { model: 'tiny/base', ...body });
   expect(plain.statusCode, plain.body).toBe(200);
   expect(plain.headers[IGNORED_HEADER]).toBeUndefined();
-  // Nothing is asked for by null; by false some forms let it pass, others refuse what asks for something.
+  // Null requests nothing; false is ignored by some forms, while others refuse values that request something.
   const other = await server.request('POST', path, {
     model: 'tiny/base',
     ...body,

@@ -1,4 +1,4 @@
-/** Limits of keys through HTTP: what counts, for which, and how each form says no. */
+/** Limits of keys over HTTP: counted requests, affected routes, and the refusal of each form. */
 import { request as httpRequest } from 'node:http';
 
 import type { LightMyRequestResponse } from 'fastify';
@@ -12,7 +12,7 @@ import { TestServer } from '../../testing/test-server.ts';
 
 let server: TestServer;
 let admin: { authorization: string };
-/** When it stands still no bucket fills. */
+/** While the clock is stopped no bucket fills. */
 let stopped: number | null;
 beforeEach(async () => {
   stopped = Date.now();
@@ -22,13 +22,13 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 const USER = [{ role: 'user', content: 'hello' }];
-/** The prompt and the choice of the scripted answer. */
+/** Prompt and choice of the scripted answer. */
 const TOKENS_OF_A_CHAT = 6;
 
 interface LimitedKey {
   readonly id: string;
   readonly secret: string;
-  /** Sent with it. */
+  /** Sent with each request. */
   readonly headers: { authorization: string };
   chat(fields?: object, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
   send(url: string, body: object, headers?: Record<string, string>): Promise<LightMyRequestResponse>;
@@ -77,7 +77,7 @@ test('requests above the limit are 429 with what OpenAI’s clients read, until 
   });
   const waits = { 'retry-after': '30', 'retry-after-ms': '30000', 'x-should-retry': 'true' };
   expect(refused.headers).toMatchObject(waits);
-  // Others are not limited by it.
+  // Other keys are not limited by it.
   expect((await server.chat()).statusCode).toBe(200);
   expect(rateHeadersOf(await server.chat())).toEqual({});
   const text = (await server.app.inject({ url: '/metrics' })).body;
@@ -177,7 +177,7 @@ test('tokens are those of all choices and prompts, and what was used is a debt',
   });
   const refused = await key.chat();
   expect(refused.statusCode).toBe(429);
-  // A prompt of 3 and 20 choices of 3 are 63 of 60, and one comes in a second.
+  // A prompt of 3 and 20 choices of 3 are 63 of 60, and one is refilled per second.
   expect(refused.json<ErrorBody>().error.message).toMatch(
     /^Rate limit reached: this key may use 60 tokens per minute \(tokens_per_minute\), prompts and completions, and has used 63; /,
   );
@@ -187,7 +187,7 @@ test('tokens are those of all choices and prompts, and what was used is a debt',
 test('a request that fails has counted, and what it sampled; a repeat counts as a request', async () => {
   const key = await limitedKey({ requests_per_minute: 10, tokens_per_minute: 100 });
   const left = async () => {
-    // The tokens of a request are told with the next.
+    // Tokens of a request are reported with the next.
     const answer = await key.chat({ model: 'nobody' });
     expect(answer.statusCode).toBe(404);
     return [answer.headers['x-ratelimit-remaining-requests'], answer.headers['x-ratelimit-remaining-tokens']];

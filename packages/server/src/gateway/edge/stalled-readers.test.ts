@@ -8,9 +8,9 @@ import { replies, ScriptedInference } from '../../testing/scripted-inference.ts'
 import { TestServer } from '../../testing/test-server.ts';
 
 const TIMEOUT_MS = 800;
-/** More than the kernel's buffers of a loopback connection hold: 24 MB. */
+/** 24 MB: more than the kernel's buffers of a loopback connection hold. */
 const STEPS = Array.from({ length: 240 }, () => ({ ids: [5], text: 'x'.repeat(100_000) }));
-/** The same for the form that has ids alone. */
+/** The same for the form that has only ids. */
 const ID_STEPS = STEPS.map(() => ({ ids: Array.from({ length: 20_000 }, () => 999), text: '' }));
 
 let server: TestServer;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ScriptedService } from '../../testing/scripted-service.ts';
 import { readNamedEvents } from '../../testing/test-server.ts';
 
-/** Replies that continue the assistant's text under an output format: both together are of the format. */
+/** Replies that continue the assistant's text under an output format: both together satisfy the format. */
 
 const SCHEMA = {
   type: 'object',
@@ -17,7 +17,7 @@ const STARTS = ['{', '{"a"', '{"a":'];
 let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open({ template: 'thinking' });
-  // The model would start the JSON again.
+  // The model would restart the JSON.
   service.say('{"a": 2}');
 });
 afterAll(() => service.close());

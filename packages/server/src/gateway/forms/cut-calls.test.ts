@@ -14,7 +14,7 @@ import { readEvents, readNamedEvents, TestServer } from '../../testing/test-serv
 const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const CALL = 'I look.<tool_call>\n{"name": "weather", "arguments": {"city": "Rome or Paris"}}\n</tool_call>';
 const MALFORMED = 'I look.<tool_call>\n{"name": "weather", "arguments": {"city": Rome or Paris}}\n</tool_call>';
-/** A reply, and where it is cut: behind so many tokens (one a byte), or at a string. */
+/** A reply with its cut: after a number of tokens (one per byte), or at a string. */
 const REPLIES = {
   auto: CALL,
   malformed: MALFORMED,
@@ -156,7 +156,7 @@ test.each(
   inference.model.sayText(REPLIES[choice]);
   const [whole, streamed] = await form(choice, cut);
   expect(streamed).toEqual(whole);
-  if (form === responses && cut === 'a stop string') return; // it has none: the reply is whole
+  if (form === responses && cut === 'a stop string') return; // the form has none: the reply is whole
   const isCutInCall = cut !== 'nothing' && choice !== 'malformed';
   const endings = { chat: 'length', responses: ['incomplete', 'incomplete'], messages: 'max_tokens' };
   if (isCutInCall) expect(whole.ending).toEqual(endings[form.name as keyof typeof endings]);

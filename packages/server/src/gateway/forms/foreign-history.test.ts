@@ -34,7 +34,7 @@ interface Seen {
   leftOut: unknown;
 }
 
-/** The chat that is made of a request, and what is left out of it, which answers, streams and counts report alike. */
+/** Chat made from a request, and its left-out parts, which answers, streams and counts report equally. */
 async function seen(url: string, countUrl: string, body: object): Promise<Seen> {
   const answer = await server.request('POST', url, body);
   if (answer.statusCode !== 200) throw new Error(answer.body);
@@ -51,7 +51,7 @@ async function seen(url: string, countUrl: string, body: object): Promise<Seen> 
 
 const items = (...input: object[]) =>
   seen('/v1/responses', '/v1/responses/input_tokens', { input: [user('Go.'), ...input], max_output_tokens: 4 });
-/** With calls as a chat has them. */
+/** With calls in the form of a chat. */
 const chats = (...messages: object[]) =>
   seen('/v1/chat/completions', '/v1/tokenize', { messages: [user('Go.'), ...messages], max_tokens: 4 });
 const turns = (...messages: object[]) =>

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
-/** Settings that ask for nothing: the answer and the count are those of the same request without them. */
+/** Settings without effect: the answer and the count equal those of the request without them. */
 
 const HELLO = [{ role: 'user', content: 'Hello' }];
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };

@@ -162,7 +162,7 @@ test.each([
   const socket = connect(port, '127.0.0.1');
   let received = '';
   socket.setEncoding('utf8').on('data', (text: string) => (received += text));
-  // A connection whose request has started is not closed.
+  // A connection with a started request is not closed.
   socket.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n');
   await expect.poll(() => closing.app.server.listening).toBe(true);
   await setTimeout(50);

@@ -1,4 +1,4 @@
-/** One refusal, said by every form of request in the names that it has for its fields. */
+/** One refusal, with the field names of every form of request. */
 import { naming } from '@trainyard/protocol/fields';
 import type { EngineFailure } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
@@ -48,13 +48,13 @@ const failed = (text: EngineFailure['text'], param: string): EngineEvent => ({
   ...(text === undefined ? {} : { text }),
 });
 
-/** A refusal of an engine: two of its parameters, and a word that only looks like one. */
+/** An engine's refusal: two of its parameters, and a word that only looks like one. */
 const STOP = failed(
   naming`${{ field: 'stop' }} must be shorter than ${{ field: 'maxTokens' }}, got ${'maxTokens `stop`'}`,
   'stop',
 );
 
-/** The two parameters, as each form calls them. */
+/** Names of the two parameters in each form. */
 const NAMES: readonly [Form, stop: string, maxTokens: string][] = [
   ['chat', 'stop', 'max_tokens'],
   ['completion', 'stop', 'max_tokens'],

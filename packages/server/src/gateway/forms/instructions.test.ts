@@ -4,7 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ScriptedService } from '../../testing/scripted-service.ts';
 import { readNamedEvents } from '../../testing/test-server.ts';
 
-/** Instructions after a turn, and two turns of a role in a row, are one prompt in every form and every count. */
+/**
+ * Instructions after a turn, and two turns of a role in a row, give one prompt in every form and every count.
+ */
 
 const turns = (rule: string) =>
   `{%- for m in messages -%}${rule}{{ m.role }}: {{ m.content }};{%- endfor -%}{%- if tools -%}{%- endif -%}`;
@@ -35,7 +37,7 @@ describe.each(Object.entries(TEMPLATES))('the template %s', (name, template) => 
   const stream = async <Event extends { type: string }>(url: string, body: object): Promise<Event | undefined> =>
     readNamedEvents<Event>((await service.server.request('POST', url, { ...body, stream: true })).body).at(-2);
 
-  /** Tokens of the prompt in all forms, streams and counts. */
+  /** Prompt tokens in all forms, streams and counts. */
   async function sizes(messages: readonly { role: string; content: string }[]): Promise<number[]> {
     const input = messages.map((message) => ({ type: 'message', ...message }));
     const system = messages.filter(({ role }, index) => index === 0 && role === 'system').map(({ content }) => content);

@@ -6,7 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { failure, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { readEvents, readNamedEvents, TestServer } from '../../testing/test-server.ts';
 
-/** Streams of long prompts: a comment comes before the first token, so that no client or proxy gives the connection up. */
+/**
+ * Streams of long prompts: a comment comes before the first token, so that no client or proxy closes the
+ * connection.
+ */
 
 const FIRST_SIGN_MS = 60;
 const HELLO = [{ role: 'user', content: 'Hello' }];

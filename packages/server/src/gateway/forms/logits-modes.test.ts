@@ -1,4 +1,7 @@
-/** Logits in place of log-probabilities, on the engine of this package, against an independent computation. */
+/**
+ * Logits instead of log-probabilities, with the engine of this package, compared with an independent
+ * computation.
+ */
 import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -160,7 +163,7 @@ describe.each(FORMS)('%s', (_form, ask) => {
         compare(logprob, processed[id]! >= Math.min(...kept) ? processed[id]! - logSumExp(kept) : -9999);
     }
     console.log(`largest difference ${largest.toExponential(1)}`);
-    // The processed row is kept in 32 bits.
+    // The processed row is stored in 32 bits.
     expect(largest).toBeLessThan(1e-6);
   });
 });

@@ -79,7 +79,7 @@ const TOOLS = [
     function: { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
   },
 ];
-/** A thought, a text, a call in three pieces. */
+/** A thought, a text, a call in three chunks. */
 const CALL_STEPS: ScriptedStep[] = [
   { ids: [10], text: '<think>hm</think>', reply: { reasoning: 'hm' } },
   { ids: [11], text: 'I look.', reply: { content: 'I look.' } },

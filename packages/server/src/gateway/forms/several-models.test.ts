@@ -8,7 +8,7 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
-/** Two base models, each with a script of its own. */
+/** Two base models, each with its own script. */
 class TwoModels implements InferenceBackend {
   readonly large = new ScriptedInference({ id: 'tiny/base', contextLength: 512, vocabSize: 1000 });
   readonly small = new ScriptedInference({ id: 'tiny/small', contextLength: 16, vocabSize: 500 });
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** The fields that a route knows. */
+/** Fields of a route. */
 function pick(body: Record<string, unknown>, url: string): Record<string, unknown> {
   const fields = {
     '/v1/chat/completions': ['model', 'messages', 'max_tokens'],

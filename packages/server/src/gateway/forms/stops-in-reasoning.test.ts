@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ScriptedService } from '../../testing/scripted-service.ts';
 import { readNamedEvents } from '../../testing/test-server.ts';
 
-/** Stop sequences of Messages and Responses are for the answer: in thoughts they do not end the reply. */
+/** Stop sequences of Messages and Responses apply to the answer: in thoughts they do not end the reply. */
 
 const HELLO = [{ role: 'user', content: 'Hello' }];
 const BLOCKS = {

@@ -34,7 +34,7 @@ test.each(cases)('usage of %s (stream: %s) is written before the answer ends', a
     const answer = server.request('POST', path, { ...body, stream });
     void answer.then(() => (isAnswered = true));
     await expect.poll(() => held.mock.calls.length, { timeout: 100_000 }).toBe(1);
-    // Whatever needs no usage to be written has had its turns.
+    // Gives a turn to everything that does not wait for the usage write.
     for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
     expect(isAnswered).toBe(false);
     opened.resolve();

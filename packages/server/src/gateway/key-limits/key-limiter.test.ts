@@ -38,7 +38,7 @@ function openStore(instanceId: string): SqlStore {
   return store;
 }
 
-/** A process that counts what it tells the store, and may be without it. */
+/** A process that counts its reports to the store, and can be without it. */
 class Process {
   readonly limiter: KeyLimiter;
   readonly told: KeySpending[] = [];
@@ -46,7 +46,7 @@ class Process {
   readonly logged: string[] = [];
   numWrites = 0;
   fault: StoreError | null = null;
-  /** Awaited by each write before it begins. */
+  /** Awaited by each write before it starts. */
   gate: Promise<void> = Promise.resolve();
 
   constructor(name: string) {
@@ -68,7 +68,7 @@ class Process {
 
   readonly #close = () => this.limiter.close();
 
-  /** It says nothing any more. */
+  /** Stops all its reports. */
   kill(): void {
     this.gate = new Promise(() => undefined);
     closing = closing.filter((close) => close !== this.#close);
@@ -97,7 +97,7 @@ class Process {
 test('requests of two processes share one bucket, and those that come together one write', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   expect((await Promise.all([one.count(50, REQUESTS), two.count(50, REQUESTS)])).reduce((a, b) => a + b)).toBe(60);
-  // The first of each goes alone, and the others together.
+  // The first of each is written by itself, and the others together.
   expect([one.numWrites, two.numWrites]).toEqual([2, 2]);
   await vi.advanceTimersByTimeAsync(2_000);
   expect((await one.count(5, REQUESTS)) + (await two.count(5, REQUESTS))).toBe(2);
@@ -142,7 +142,7 @@ test('tokens are told once a second while they come, and at the end; the others 
   admission.watch([meter]);
   meter.completionTokens = 300;
   await vi.advanceTimersByTimeAsync(1_000);
-  // 400 are told at the end of the second.
+  // 400 are reported at the end of the second.
   const seen = await two.sample(TOKENS);
   expect(seen.headers).toMatchObject({ 'x-ratelimit-remaining-tokens': '200', 'x-ratelimit-reset-tokens': '40s' });
   two.end(seen);
@@ -151,7 +151,7 @@ test('tokens are told once a second while they come, and at the end; the others 
   one.end(admission);
   await vi.advanceTimersByTimeAsync(100);
   const refused = await two.refusal(TOKENS);
-  // 700, less the one that a tenth of a second gave back; and one of 600 is wanted.
+  // 700, less one refilled in a tenth of a second; one of 600 is needed.
   expect(refused.headers).toMatchObject({ 'retry-after': '10', 'retry-after-ms': '10000' });
   expect(refused.message).toBe(
     'Rate limit reached: this key may use 600 tokens per minute (tokens_per_minute), prompts and completions, and has used 699; retry in 10s',
@@ -191,7 +191,7 @@ test('places are those of all processes; one that is free is known elsewhere wit
   await two.refusal(IN_FLIGHT);
   two.end(last);
   two.end(last);
-  // In its own process at once, and once.
+  // In its own process at once, and only once.
   await two.sample(IN_FLIGHT);
   await two.refusal(IN_FLIGHT);
 });
@@ -238,7 +238,7 @@ test('while the store cannot be written each process goes by what it knew, and t
   expect(await two.count(30, REQUESTS)).toBe(22);
   one.fault = null;
   await vi.advanceTimersByTimeAsync(1_000);
-  // 22 were let through alone, and are a debt now, of which a second gave one back.
+  // 22 were admitted without the store, and are now a debt, less one refilled in a second.
   expect((await two.refusal(REQUESTS)).headers).toMatchObject({ 'retry-after-ms': '22000' });
   await vi.advanceTimersByTimeAsync(61_000);
   expect((await one.count(60, REQUESTS)) + (await two.count(60, REQUESTS))).toBe(40);
@@ -297,7 +297,7 @@ test('a close frees the places for others and tells the tokens', async () => {
   expect(await two.count(5, IN_FLIGHT)).toBe(4);
 });
 
-/** Anything that may happen to three processes of one service. */
+/** Possible events for three processes of one service. */
 const happening = fc.oneof(
   {
     weight: 6,
@@ -328,7 +328,7 @@ test('however three processes are asked, no more begins than the bucket has had,
         else if (what.kind === 'end')
           for (const { admission, at } of held.splice(0, what.count)) processes[at]!.end(admission);
         else {
-          // All at once, at this process and the next.
+          // All at once, in this process and the next.
           const asked = Array.from({ length: what.count }, (_, index) => (what.at + (index % 2)) % 3);
           const outcomes = await Promise.allSettled(asked.map((at) => processes[at]!.sample(limits)));
           for (const [index, outcome] of outcomes.entries())
@@ -339,14 +339,14 @@ test('however three processes are asked, no more begins than the bucket has had,
         expect(numBegun).toBeLessThanOrEqual(30 + ((Date.now() - begunAt) / 60_000) * 30);
       }
       for (const { admission, at } of held) processes[at]!.end(admission);
-      // Nothing is kept back: after a minute all of it is there again.
+      // Nothing is lost: after a minute the whole budget is back.
       await vi.advanceTimersByTimeAsync(60_100);
       expect(await processes[numRuns % 3]!.count(9, limits)).toBe(6);
       numGranted += numBegun;
     }),
     { numRuns: 60 },
   );
-  // It has not tested refusals alone.
+  // The run has not only tested refusals.
   expect(numGranted).toBeGreaterThan(60);
 });
 

@@ -70,9 +70,15 @@ export interface ServerParts {
   metricsAccess?: MetricsAccess;
   /** Pages for people at `/`. Default null: the page with connection examples. */
   dashboard?: DashboardFiles | null;
-  /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
+  /**
+   * Names allowed in `Host`, in addition to the loopback names; `.example.com` = all below it, `*` = all.
+   * Default: none.
+   */
   allowedHosts?: readonly string[];
-  /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
+  /**
+   * Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default
+   * `localhost`.
+   */
   allowedOrigins?: readonly string[];
 }
 
@@ -80,20 +86,23 @@ export interface HttpLimits {
   /** Largest body of a chat request, bytes. */
   chatBodyBytes: number;
   /**
-   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once, so the event loop stands
-   * still for about 10 ms a MB; V8 has no strings of 2^29 characters.
+   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once,
+   * which blocks the event loop for about 10 ms per MB; V8 has no strings of 2^29 characters.
    */
   previewBodyBytes: number;
-  /** Slowest pace at which a body may come in, bytes a second, over windows of `bodyWindowMs`. */
+  /** Slowest pace of an incoming body, bytes per second, over windows of `bodyWindowMs`. */
   minBodyBytesPerSecond: number;
   bodyWindowMs: number;
-  /** How long a whole body may take, ms. */
+  /** Time limit of a whole body, ms. */
   bodyTimeoutMs: number;
-  /** How long a body waits for room in memory before it is refused, ms. */
+  /** Maximum wait of a body for memory before it is refused, ms. */
   maxBodyWaitMs: number;
-  /** How long a client may take no byte of its answer, ms; 0: for ever. */
+  /** Maximum time that a client may read nothing of its answer, ms; 0: no limit. */
   readerTimeoutMs: number;
-  /** How long a stream waits for its first output before it starts with a comment, ms: until then refusals have a status of their own. */
+  /**
+   * Wait of a stream for its first output before it starts with a comment, ms: until then refusals have their
+   * own status.
+   */
   firstSignMs: number;
 }
 
@@ -108,7 +117,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   firstSignMs: 15_000,
 };
 
-/** The parts as routes get them, with defaults filled in. */
+/** Parts for routes, with defaults filled in. */
 export interface RouteParts extends ServerParts {
   baseModels: BaseModels;
   clock: () => number;
@@ -131,7 +140,7 @@ export interface RouteParts extends ServerParts {
   operatorEntity: string | null;
   keepPolicy: KeepPolicy | null;
   versionUse: VersionUse;
-  /** By entity and name, as requests give them. */
+  /** By entity and requested name. */
   resolvedModels: LastKnown<ResolvedModel>;
   drain: Drain;
   health: ServiceHealth;

@@ -1,4 +1,4 @@
-/** The script of the reference page: shows only what holds every word of the search. The page reads the same without it. */
+/** Script of the reference page: filters by the words of the search. The page works without it. */
 export const PAGE_SCRIPT = `
 const input = document.querySelector('input');
 const items = [...document.querySelectorAll('[data-item]')].map((element) => ({

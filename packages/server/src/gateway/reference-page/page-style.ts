@@ -1,4 +1,4 @@
-/** The style of the reference page; its digest is part of the page's content security policy. */
+/** Style of the reference page; its digest is part of the page's content security policy. */
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --line: #d9d9e0; --ground: #fff; --raised: #f6f6f8; --accent: #3358d4; --get: #18794e; --post: #3358d4; --delete: #ce2c31; }
 @media (prefers-color-scheme: dark) {

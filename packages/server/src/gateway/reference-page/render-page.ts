@@ -6,14 +6,14 @@ import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { renderFields, typeOf } from './render-schema.ts';
 
-/** An operation with the place it has in the document. */
+/** An operation with its path and method. */
 interface Placed {
   path: string;
   method: string;
   operation: OpenApiOperation;
 }
 
-/** The API reference as one page that loads nothing else. */
+/** API reference as one page that loads nothing else. */
 export function renderReferencePage(document: OpenApiDocument): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Placed => ({ path, method, operation })),

@@ -2,7 +2,7 @@ import type { JsonSchema } from '@trainyard/protocol';
 
 import { html, type Html, prose } from '../pages/html.ts';
 
-/** The fields of an object schema as a table; fields of nested objects follow theirs, by path. */
+/** Fields of an object schema as a table; fields of nested objects follow theirs, by path. */
 export function renderFields(schema: JsonSchema): Html {
   const rows = fieldsOf(schema, '');
   if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;

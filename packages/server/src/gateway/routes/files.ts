@@ -1,8 +1,8 @@
 import type { RouteParts } from '../parts/server-parts.ts';
 
 /**
- * Removes files that no row names any more. The rows are gone already, so a failure leaves garbage and nothing worse:
- * it is logged, and the request succeeds.
+ * Removes files without rows. Their rows are already gone, so a failure leaves only garbage: it is logged,
+ * and the request succeeds.
  */
 export async function removeFiles(
   parts: RouteParts,

@@ -3,10 +3,9 @@ import { StoreError } from '@trainyard/store';
 import { RequestError } from '../../seams/faults/request-error.ts';
 
 /**
- * The result of `enqueued`.
- *
- * @param message names the limit and what to do about it
- * @throws {RequestError} `request.too_many` when the queue takes no more
+ * Result of `enqueued`.
+ * @param message has the limit and the next step
+ * @throws {RequestError} `request.too_many` if the queue is full
  */
 export async function refusedWhenFull<Result>(enqueued: Promise<Result>, message: string): Promise<Result> {
   try {

@@ -5,14 +5,17 @@ import { callerOf } from '../edge/auth.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../parts/server-parts.ts';
 
-/** The caller's model. @throws {RequestError} the same `request.not_found` for an unknown id and for another tenant's */
+/**
+ * Model of the caller.
+ * @throws {RequestError} the same `request.not_found` for an unknown id and for another tenant's
+ */
 export async function ownedModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
   const model = await parts.store.getModel(modelId);
   if (model === null || model.entityId !== callerOf(request).entityId) throw notFound('model', modelId, 'model_id');
   return model;
 }
 
-/** The caller's job, which trains. @throws {RequestError} as for models */
+/** Training job of the caller. @throws {RequestError} as for models */
 export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId: string): Promise<TrainingJob> {
   const job = await parts.store.getJob(jobId);
   const isOwn = job !== null && isTrainingJob(job) && job.entityId === callerOf(request).entityId;
@@ -20,7 +23,7 @@ export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId
   return job;
 }
 
-/** The caller's export of that model. @throws {RequestError} as for models */
+/** Export of the caller's model. @throws {RequestError} as for models */
 export async function ownedExport(
   request: FastifyRequest,
   parts: RouteParts,
@@ -32,7 +35,7 @@ export async function ownedExport(
   return found;
 }
 
-/** The caller's adapter. @throws {RequestError} as for models */
+/** Adapter of the caller. @throws {RequestError} as for models */
 export async function ownedAdapter(request: FastifyRequest, parts: RouteParts, adapterId: string): Promise<Adapter> {
   const adapter = await parts.store.getAdapter(adapterId);
   if (adapter === null || adapter.entityId !== callerOf(request).entityId) {

@@ -15,10 +15,10 @@ import {
   type TrajectoryBodyKind,
 } from './trajectory-body.ts';
 
-/** Larger bodies are parsed in another thread. One of this size takes 10 ms here. */
+/** Larger bodies are parsed in another thread. This size takes 10 ms here. */
 const INLINE_BYTES = 1_000_000;
 
-/** The parts that a reader of such bodies uses. */
+/** Parts of a reader of such bodies. */
 interface TrajectoryBodyParts {
   blobs: Blobs;
   intake: BodyIntake;
@@ -26,7 +26,7 @@ interface TrajectoryBodyParts {
   log: (line: string) => void;
 }
 
-/** Where bodies with trajectory groups are read: small ones in this thread, large ones in another. */
+/** Reads bodies with trajectory groups: small ones in this thread, large ones in another. */
 export class TrajectoryBodyReader {
   readonly #blobs: Blobs;
   readonly #intake: BodyIntake;
@@ -67,7 +67,7 @@ export class TrajectoryBodyReader {
   ): Promise<TrajectoryBody<Kind>> {
     const first: Buffer[] = [];
     let numBytes = 0;
-    // Left by hand, not by the loop: the rest is read on below.
+    // Manual iteration, because leaving a loop would end the stream, and the rest is read below.
     for (let next = await chunks.next(); ; next = await chunks.next()) {
       if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first), kind, async () => this.#blobs);
       first.push(next.value);
@@ -81,7 +81,7 @@ export class TrajectoryBodyReader {
   }
 }
 
-/** Makes the routes of this scope read their JSON bodies with `reader`; they are handled in `withTrajectoryBody`. */
+/** Makes the routes of this scope read their JSON bodies with `reader`; handle them in `withTrajectoryBody`. */
 export function acceptTrajectoryBodies(
   scope: FastifyInstance,
   reader: TrajectoryBodyReader,
@@ -99,7 +99,7 @@ export function acceptTrajectoryBodies(
   });
 }
 
-/** A body between its parser and its route: whoever of the two is last gives its memory back. */
+/** A body between its parser and its route: the last user frees its memory. */
 export class ReceivedBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   readonly body: TrajectoryBody<Kind>;
   #isInUse = false;
@@ -108,7 +108,7 @@ export class ReceivedBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> 
     this.body = body;
   }
 
-  /** A route that has begun goes on without its client: it may be about to have its effect. */
+  /** A started route continues without its client, because its effect may follow. */
   onRequestEnd(): void {
     if (!this.#isInUse) this.body.discard();
   }
@@ -124,9 +124,8 @@ export class ReceivedBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> 
 }
 
 /**
- * Runs `act` with the body of a request of such a route, which is discarded afterwards.
- *
- * @throws {RequestError} `request.invalid` when it had none
+ * Runs `act` with the body of such a request, which is discarded afterwards.
+ * @throws {RequestError} `request.invalid` without a body
  */
 export async function withTrajectoryBody<Kind extends TrajectoryBodyKind, Result>(
   request: { body: ReceivedBody<Kind> | undefined },
@@ -136,7 +135,7 @@ export async function withTrajectoryBody<Kind extends TrajectoryBodyKind, Result
   throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
 }
 
-/** Keeps the digest of the body for requests whose repeat must be the same. */
+/** Computes the digest of the body if a repeat must be the same. */
 async function* digested(request: FastifyRequest, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, undefined> {
   const hash = request.headers['idempotency-key'] === undefined ? null : createHash('sha256');
   for await (const chunk of chunks) {

@@ -17,24 +17,24 @@ import type {
 } from './trajectory-body.ts';
 
 /**
- * The heap of the thread, which holds one body at a time as text and as objects: 61 MB of trajectories took 0.55 GB with the bytes on the
- * way. A body that does not fit ends the thread, never the service.
+ * Heap of the thread, which holds one body at a time as text and as objects: 61 MB of trajectories took 0.55
+ * GB including the received bytes. A body that does not fit ends the thread, never the service.
  */
 const MAX_HEAP_MB = 4096;
-/** An idle thread is ended, since a heap that grew does not shrink by itself. */
+/** An idle thread is ended, because a grown heap does not shrink by itself. */
 const END_AFTER_IDLE_MS = 60_000;
 
-/** A body that is on its way to the thread, or there. */
+/** A body that is sent to the thread, or processed there. */
 interface ThreadCall {
   settle(message: BodyThreadMessage): void;
   fail(error: Error): void;
-  /** Answers what the thread asks meanwhile. */
+  /** Answers the thread's queries for records. */
   find: FindRecords | null;
 }
 
 type FindQuestion = Extract<BodyThreadMessage, { kind: 'find' }>;
 
-/** The thread that parses large bodies; started with the first one. */
+/** Thread that parses large bodies; started with the first one. */
 export class BodyThread {
   readonly #options: BodyThreadOptions;
   readonly #log: (line: string) => void;
@@ -42,9 +42,9 @@ export class BodyThread {
   #worker: Worker | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
   #numBodies = 0;
-  /** Bodies that the thread knows, oldest first. */
+  /** Bodies that the thread has, oldest first. */
   readonly #open = new Set<number>();
-  /** Calls that await a reply, in the order in which the thread works on them. */
+  /** Calls without a reply, in the thread's order of work. */
   readonly #calls = new Map<number, ThreadCall>();
 
   constructor(options: BodyThreadOptions, log: (line: string) => void, maxHeapMb = MAX_HEAP_MB) {
@@ -55,8 +55,8 @@ export class BodyThread {
 
   /**
    * Reads a whole body into the thread.
-   *
-   * @throws {RequestError} as `ParsedTrajectoryBody.parse`; `request.body_too_large` when its objects do not fit into the thread's heap
+   * @throws {RequestError} as `ParsedTrajectoryBody.parse`; `request.body_too_large` if its objects do not
+   * fit into the thread's heap
    */
   async read<Kind extends TrajectoryBodyKind>(
     chunks: AsyncIterable<Uint8Array>,
@@ -66,7 +66,7 @@ export class BodyThread {
     this.#open.add(id);
     try {
       for await (const chunk of chunks) {
-        // A piece of the socket's own buffer cannot be handed over: it is copied, 64 KB at most.
+        // A chunk of the socket's own buffer cannot be transferred: it is copied, 64 KB at most.
         const bytes = Uint8Array.from(chunk);
         this.#send({ kind: 'chunk', id, bytes }, [bytes.buffer]);
       }
@@ -114,7 +114,7 @@ export class BodyThread {
 
   #discard(id: number): void {
     if (!this.#open.delete(id)) return;
-    // A thread that was started anew does not know the body.
+    // A restarted thread does not have the body.
     if (this.#worker !== null) this.#send({ kind: 'discard', id });
     if (this.#open.size > 0) return;
     this.#idleTimer = setTimeout(() => void this.close(), END_AFTER_IDLE_MS).unref();
@@ -122,7 +122,7 @@ export class BodyThread {
 
   #call(id: number, command: BodyThreadCommand, find: FindRecords | null = null): Promise<BodyThreadMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<BodyThreadMessage>();
-    // Of a thread that was started anew nothing is left of the body.
+    // A restarted thread has lost the body.
     if (this.#worker === null || !this.#open.has(id)) return Promise.reject(lostBody());
     this.#calls.set(id, { settle: resolve, fail: reject, find });
     this.#send(command);
@@ -169,7 +169,7 @@ export class BodyThread {
     worker.postMessage(answer);
   }
 
-  /** Every body that the thread knew is gone. The one that it was working on is told to be too large, if that was the reason. */
+  /** All bodies of the thread are lost. The current one fails as too large if that was the reason. */
   #onLost(worker: Worker, error: Error): void {
     if (this.#worker !== worker) return;
     this.#worker = null;
@@ -193,8 +193,7 @@ function lostBody(): RequestError {
 }
 
 /**
- * Tries blobs on another machine from a thread as large bodies are read in: threads have an environment of their own.
- *
+ * Checks remote blobs from a thread like that of large bodies: threads have their own environment.
  * @throws {StoreError} `store.unavailable`
  */
 export async function checkBodyThread(blobs: Blobs, log: (line: string) => void): Promise<void> {

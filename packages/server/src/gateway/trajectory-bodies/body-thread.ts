@@ -1,7 +1,8 @@
 /**
- * Main module of the body thread: large bodies are parsed, checked and written here, so that the event loop of the API never waits for them.
- *
- * Bodies arrive in pieces, several at a time; one is parsed and held as objects at a time, in the order in which they were complete.
+ * Main module of the body thread: parses, checks and writes large bodies, so that the event loop of the API
+ * never waits for them.
+ * Bodies arrive in chunks, several at a time; one at a time is parsed and held as objects, in the order in
+ * which they were complete.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
@@ -13,11 +14,11 @@ import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import { ParsedTrajectoryBody, type StoreGroupsOptions, type TrajectoryBodyKind } from './trajectory-body.ts';
 
-/** The pieces of each body that is not complete yet. */
+/** Chunks of each incomplete body. */
 const pieces = new Map<number, Uint8Array[]>();
 const complete: { id: number; kind: TrajectoryBodyKind; bytes: Uint8Array[] }[] = [];
 let current: { id: number; body: ParsedTrajectoryBody<TrajectoryBodyKind>; isStoring: boolean } | null = null;
-/** The question to the thread of the API that waits for its answer. */
+/** Query to the API's thread that waits for its answer. */
 let asked: PromiseWithResolvers<ReadonlyMap<string, SampledTokens>> | null = null;
 
 const port = parentPort;
@@ -53,7 +54,10 @@ port.on('message', (command: BodyThreadCommand) => {
   }
 });
 
-/** The blobs, opened at the first call and after a failure: a bucket that was away comes back. @throws {StoreError} `store.unavailable` */
+/**
+ * Blobs, opened at the first call and again after a failure: an unavailable bucket comes back.
+ * @throws {StoreError} `store.unavailable`
+ */
 function ownBlobs(): Promise<Blobs> {
   opening ??= openBlobs((workerData as BodyThreadOptions).blobs).catch((error: unknown) => {
     opening = null;
@@ -103,7 +107,7 @@ async function store(id: number, options: StoreGroupsOptions, findsRecords: bool
   parseNext();
 }
 
-/** The store is open in the thread of the API, which also knows whose body this is. */
+/** The store is open in the API's thread, which also knows the body's owner. */
 function ask(id: number, recordIds: readonly string[]): ReturnType<FindRecords> {
   asked = Promise.withResolvers();
   send({ kind: 'find', id, recordIds });
@@ -119,7 +123,7 @@ function forget(id: number): void {
   parseNext();
 }
 
-/** The pieces are let go, so that a body is not held three times. */
+/** Frees the chunks, so that a body is not held three times. */
 function joined(pieces: Uint8Array[]): Buffer {
   const whole = Buffer.concat(pieces);
   pieces.length = 0;

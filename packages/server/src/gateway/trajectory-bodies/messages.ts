@@ -6,7 +6,7 @@ import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind 
 
 /** Start options of the body thread. */
 export interface BodyThreadOptions {
-  /** Where they are written; the key of a bucket is in the environment. */
+  /** Target of the writes; the credentials of a bucket are in the environment. */
   readonly blobs: BlobLocation;
 }
 
@@ -19,21 +19,21 @@ export type BodyThreadCommand =
   /** Answers `find`. */
   | { kind: 'found'; id: number; records: ReadonlyMap<string, SampledTokens> }
   | { kind: 'find_failed'; id: number; failure: ThreadFailure }
-  /** Forget the body, whatever is known of it. */
+  /** Forget the body in any state. */
   | { kind: 'discard'; id: number };
 
 export type BodyThreadMessage =
   /** The blobs can be used. */
   | { kind: 'opened'; id: number }
   | { kind: 'parsed'; id: number; summary: BodySummary }
-  /** Records that the body names, while it is stored; one question at a time. */
+  /** Query for records that the body names, while it is stored; one at a time. */
   | { kind: 'find'; id: number; recordIds: readonly string[] }
   | { kind: 'stored'; id: number; stored: StoredGroups }
   | { kind: 'failed'; id: number; failure: ThreadFailure };
 
-/** An error on its way between threads, where classes are lost. */
+/** An error in transit between threads, where classes are lost. */
 export interface ThreadFailure {
-  /** Which class it was; anything else is a bug of the thread. */
+  /** Its class; `other` means a bug of the thread. */
   origin: 'request' | 'store' | 'other';
   code: string;
   message: string;

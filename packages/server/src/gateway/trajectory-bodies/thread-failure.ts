@@ -4,7 +4,7 @@ import { StoreError, type StoreErrorCode } from '@trainyard/store';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { ThreadFailure } from './messages.ts';
 
-/** An error as data, for another thread. */
+/** Converts an error to data, for another thread. */
 export function toThreadFailure(error: unknown): ThreadFailure {
   if (error instanceof RequestError) {
     const { code, message, param, items } = error;
@@ -16,7 +16,7 @@ export function toThreadFailure(error: unknown): ThreadFailure {
   return { origin: 'other', code: 'internal', message, ...plain };
 }
 
-/** The error back, of the class it had. */
+/** Restores an error with its class. */
 export function fromThreadFailure({ origin, code, message, param, items }: ThreadFailure): Error {
   switch (origin) {
     case 'request':

@@ -29,7 +29,7 @@ import { writeArgumentsOf } from '../../seams/chat/written-arguments.ts';
 import { TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../../training-data/wire/trajectory-groups.ts';
 
-/** The bodies that carry trajectory groups. */
+/** Schemas of bodies with trajectory groups. */
 export const TRAJECTORY_BODIES = {
   job: CreateTrainingJobRequestSchema,
   log: LogTrajectoriesRequestSchema,
@@ -41,15 +41,18 @@ interface BodyFields {
   log: Omit<LogTrajectoriesRequest, 'trajectory_groups'>;
 }
 
-/** Limit of one body: each is a row, and all are written in one transaction, for which every other writer waits. */
+/**
+ * Limit of one body: each trajectory is a row, and all are written in one transaction, for which every other
+ * writer waits.
+ */
 const MAX_TRAJECTORIES = 100_000;
 const MAX_METRICS = 10_000;
-/** A job tells in each answer what became of each of its groups, empty ones too. */
+/** Every answer about a job has the outcome of each group, even empty ones. */
 const MAX_GROUPS = 100_000;
 
-/** Summary, for the route, of a body that passed its schema; the groups stay where they were parsed. */
+/** Summary, for the route, of a body that passed its schema; the groups stay in the parser's thread. */
 export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
-  /** Every field but the groups. */
+  /** All fields except the groups. */
   fields: BodyFields[Kind];
   numGroups: number;
   numTrajectories: number;
@@ -57,22 +60,22 @@ export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKin
 }
 
 export interface StoreGroupsOptions {
-  /** Blob that will hold the groups. */
+  /** Blob for the groups. */
   key: string;
-  /** The model that they are rollouts of: calls of others in them are left out. */
+  /** Model of the rollouts: calls of other models are dropped. */
   policy: PolicyNames;
-  /** Also check that every group can be trained, with ids below this; null = keep them as they are. */
+  /** Also checks that every group can be trained, with ids below this; null = no check. */
   checkVocabSize: number | null;
-  /** Also compute the means of the split. */
+  /** Also computes the means of the split. */
   metricsSplit: string | null;
 }
 
 export interface StoredGroups {
-  /** Those that were asked for. */
+  /** Computed if requested. */
   metrics: Record<string, number>;
-  /** Choices that need their record, which is not there. */
+  /** Choices that need a record which is missing. */
   numUnknownRecords: number;
-  /** Calls of other models than the policy, which were left out. */
+  /** Dropped calls of other models than the policy. */
   numForeignExchanges: number;
   /** Rewards of the trajectories of each group. */
   rewards: GroupRewards;
@@ -80,17 +83,18 @@ export interface StoredGroups {
   prompts: GroupPrompts;
 }
 
-/** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
+/** A body with trajectory groups, parsed and valid by its schema, in this or another thread. */
 export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   readonly summary: BodySummary<Kind>;
   /**
-   * Keeps the groups with their defaults filled in and their calls as histories, one a line, behind the records that choices without their own tokens name.
-   *
-   * @param find where records are; null = they are not looked for
-   * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply to be written
+   * Writes the groups with defaults filled in and calls as histories, one per line, after the records named
+   * by choices without their own tokens.
+   * @param find looks up records; null = none are looked up
+   * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply
+   * to be written
    */
   store(options: StoreGroupsOptions, find: FindRecords | null): Promise<StoredGroups>;
-  /** Gives the memory back. Harmless at any time, and again. */
+  /** Frees the memory. May be called at any time, and repeatedly. */
   discard(): void;
 }
 
@@ -101,7 +105,7 @@ const checks = {
 
 const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
 
-/** Returns the blobs that bodies are written to. @throws {StoreError} `store.unavailable` */
+/** Returns the blobs for writing bodies. @throws {StoreError} `store.unavailable` */
 export type OpenBlobs = () => Promise<Pick<Blobs, 'putJsonLines'>>;
 
 /** A body parsed in this thread. */
@@ -160,7 +164,8 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
       await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
       prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
     } catch (error) {
-      // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
+      // The serialiser is recursive: its only RangeError is a stack overflow. Checking every value before
+      // would cost more than writing.
       if (!(error instanceof RangeError)) throw error;
       throw tooDeep('trajectory_groups');
     }
@@ -169,11 +174,11 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
   }
 
   discard(): void {
-    // Its memory goes with the last reference to it.
+    // Its memory is freed with the last reference.
   }
 }
 
-/** @throws {RequestError} `request.invalid` for what is nested so deeply that it cannot be looked through */
+/** @throws {RequestError} `request.invalid` for data nested too deeply to be visited */
 function keepArguments(body: object, text: string): void {
   try {
     keepSourceTexts(body, text);
@@ -187,7 +192,7 @@ function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNa
     const complete = groups.map((group, index) => completeGroup(group, index, policy));
     const numForeignExchanges = complete.reduce((sum, one) => sum + one.numForeignExchanges, 0);
     const whole = complete.map(({ group }) => group);
-    // Calls are histories now.
+    // By now calls are histories.
     writeArgumentsOf(whole);
     return { groups: whole, numForeignExchanges };
   } catch (error) {
@@ -195,7 +200,7 @@ function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNa
   }
 }
 
-/** Everything about the trajectories that would fail a job later. Others get a turn between two groups. */
+/** Checks everything that would fail a job later. Other work gets a turn between two groups. */
 async function checkGroups(groups: readonly WireTrajectoryGroup[], options: GroupOptions): Promise<void> {
   for (const [index, group] of groups.entries()) {
     try {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 
 import { answerOf, chunksOf, outputsOf, type ScriptedChat } from '../../../testing/scripted-answers.ts';
 
-/** A thought, its end tag with the first text behind it, more text. */
+/** A thought, its end tag with the first text after it, more text. */
 const THINKING: ScriptedChat = {
   steps: [
     { ids: [20], text: '<think>' },

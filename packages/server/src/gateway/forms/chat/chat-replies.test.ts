@@ -4,7 +4,10 @@ import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 import { replies, type ScriptedEnd, type ScriptedStep } from '../../../testing/scripted-inference.ts';
 import { readEvents, TestServer } from '../../../testing/test-server.ts';
 
-/** Each field of a request that decides how a reply is told, from the body to the answer. What it does in all cases is tested in `wire/`. */
+/**
+ * Each request field that decides the form of a reply, from the body to the answer. Tests in `wire/` cover
+ * all its cases.
+ */
 
 const CALL = { id: 'chatcmpl-tool-0123456789abcdef', name: 'f', arguments: '{}' };
 const STEPS: ScriptedStep[] = [
@@ -94,7 +97,7 @@ test('echo puts the last message, its parts a line each, in front of replies in 
   expect(choice?.message).toMatchObject({ role: 'critic', content: 'one\ntwo hi' });
   const [silent] = (await answer(OPEN_END, HI, {})).choices;
   expect(silent?.message).toMatchObject({ role: 'critic', content: ' hi' });
-  // The last message is the user's, the reply is the assistant's.
+  // The last message is the user's, so the reply is the assistant's.
   const [other] = (await answer({ echo: true }, HI, {})).choices;
   expect(other?.message).toMatchObject({ role: 'assistant', content: ' hi' });
   const deltas = (await outputs({ ...OPEN_END, echo: true, n: 2 }, HI, {})).map((output) => [

@@ -197,7 +197,7 @@ test('a failure between admission and the first output is still a plain HTTP err
   expect(response.json<ErrorBody>().error.code).toBe('engine.overloaded');
 });
 
-/** A plain socket, since clients read ahead: this one reads only when told. */
+/** A plain socket that reads only on demand, because clients read ahead. */
 async function openStream(): Promise<{ port: number; socket: ReturnType<typeof connect> }> {
   if (!server.app.server.listening) await server.app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = server.app.server.address() as AddressInfo;
@@ -220,7 +220,7 @@ test('a reader that stops reading stops the source, and reading on wakes it', as
   const { socket } = await openStream();
   socket.pause();
   const stalledAt = await settled(() => server.inference.numPulled);
-  // 40 MB would be everything; kernel buffers hold a few.
+  // All would be 40 MB; kernel buffers hold a few.
   expect(stalledAt).toBeGreaterThan(0);
   expect(stalledAt).toBeLessThan(numEvents / 2);
   let tail = '';
@@ -257,7 +257,7 @@ test('a client that leaves ends the generation', async () => {
   expect(signal?.aborted).toBe(true);
 });
 
-/** The value once it stayed the same for 200 ms. */
+/** Returns the value once it stayed the same for 200 ms. */
 async function settled(read: () => number): Promise<number> {
   for (let last = -1; ;) {
     const now = read();
@@ -268,6 +268,6 @@ async function settled(read: () => number): Promise<number> {
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
-  // What never comes true is ended by the limit of the test.
+  // The time limit of the test ends a condition that never holds.
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

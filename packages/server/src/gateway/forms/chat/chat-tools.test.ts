@@ -7,7 +7,7 @@ const CALL = { id: 'chatcmpl-tool-0123456789abcdef', name: 'f', arguments: '{"a"
 const SECOND = { id: 'chatcmpl-tool-fedcba9876543210', name: 'g', arguments: '{}' };
 const WIRE_CALL = { id: CALL.id, type: 'function', function: { name: 'f', arguments: '{"a": 1}' } };
 
-/** A call as the tokens of its markup come: the opening tag, the name, the arguments in pieces. */
+/** A call in the tokens of its markup: the opening tag, the name, the arguments in chunks. */
 const STEPS: ScriptedStep[] = [
   { ids: [10], text: '<tool_call>' },
   {
@@ -186,7 +186,7 @@ describe('the deltas of a stream', () => {
     const stream = { hasUsage: true, hasContinuousUsage: true };
     const chunks = await chunksOf({ ...CALLING, n: 2, format: { toolChoice: 'auto', stream } });
     const counts = chunks.map((chunk) => [chunk.choices[0]?.index, chunk.usage?.completion_tokens]);
-    // Two role chunks, then every step of both choices but the tag, then the sum.
+    // Two role chunks, then every step of both choices except the tag, then the sum.
     expect(counts).toEqual([
       [0, 0],
       [1, 0],

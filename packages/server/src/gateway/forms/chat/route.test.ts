@@ -78,7 +78,7 @@ describe('accepted requests', () => {
       { enable_thinking: true },
     ],
     [{ skip_special_tokens: false }, (r) => r.skipSpecialTokens, false],
-    // Fields that are not implemented, asking for nothing.
+    // Unimplemented fields with values without effect.
     [
       {
         response_format: { type: 'text' },
@@ -554,7 +554,7 @@ describe('the answer', () => {
       const answer = (await server.chat({ logprobs: true, ...fields })).json<ChatCompletion>();
       return answer.choices[0]?.logprobs?.content.map((entry) => entry.top_logprobs.map((top) => top.token));
     };
-    // The engine's row for the token 5 is 5, 0, 1, 2 …
+    // The engine's row for token 5 is 5, 0, 1, 2 …
     expect(await entries({ top_logprobs: 3 })).toEqual([
       ['<5>', '<0>', '<1>'],
       ['<6>', '<0>', '<1>'],
@@ -584,7 +584,7 @@ describe('the answer', () => {
       replies(request, [], stopReason === null ? { finishReason } : { finishReason, stopReason });
     const [choice] = (await server.chat()).json<ChatCompletion>().choices;
     expect([choice?.finish_reason, choice?.stop_reason]).toEqual([finishReason, stopReason]);
-    // No token adds text here: that is an empty text, not null.
+    // No token adds text here: the content is empty, not null.
     expect(choice?.message.content).toBe('');
   });
 

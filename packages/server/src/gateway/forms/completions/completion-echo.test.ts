@@ -17,7 +17,10 @@ beforeEach(() => {
 });
 afterAll(() => server.close());
 
-/** Token 1 begins every text; the others are their characters. The likeliest three are always `900`, `7`, `50`, by rank. */
+/**
+ * Token 1 starts every text; the others are their characters. The most likely three are always `900`, `7`,
+ * `50`, by rank.
+ */
 const face = (id: number) => {
   const text = id === 1 ? '<s>' : String.fromCodePoint(id);
   return { id, text, bytes: [...Buffer.from(text)] };
@@ -67,7 +70,7 @@ describe('an echo with log-probabilities', () => {
   const WHOLE = {
     tokens: ['<s>', 'a', 'b', '<5>', '<2>'],
     token_logprobs: [null, -1, -2, -0.5, -0.2],
-    // The token that begins every text is not in the one that is echoed.
+    // The token that starts every text is not in the echoed one.
     text_offset: [0, 0, 1, 2, 5],
     top_logprobs: [
       null,
@@ -97,7 +100,7 @@ describe('an echo with log-probabilities', () => {
         expect(ofChoice.map((choice) => choice.text).join('')).toBe(text);
         expect(ofChoice[0]?.logprobs?.token_logprobs[0]).toBeNull();
         expect(columnsOf(chunks, index)).toEqual(logprobs);
-        // Offsets lead to the tokens: each begins where the text says so.
+        // Each offset is the start of its token in the text.
         for (const [at, token] of (logprobs?.tokens ?? []).entries())
           if (token.length === 1) expect(text[logprobs?.text_offset[at] ?? -1]).toBe(token);
       }
@@ -109,7 +112,7 @@ describe('an echo with log-probabilities', () => {
     const alone = Object.fromEntries(Object.entries(WHOLE).map(([name, column]) => [name, column.slice(0, 3)]));
     const { choices, usage } = await answerTo(fields);
     expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', logprobs: alone }]);
-    // One token was sampled all the same.
+    // One token was still sampled.
     expect(usage.completion_tokens).toBeGreaterThan(0);
     const chunks = await chunksOf(fields);
     expect(chunks).toHaveLength(1);
@@ -168,7 +171,7 @@ describe('prompt_logprobs', () => {
       { 97: { rank: 41 } },
       { 98: { rank: 42 } },
     ]);
-    // vLLM takes this in a stream, and never sends them.
+    // vLLM accepts this in a stream, and never sends them.
     await chunksOf({ prompt: 'ab', prompt_logprobs: 0 });
     expect(server.inference.lastRequest.promptLogprobs).toBeNull();
   });

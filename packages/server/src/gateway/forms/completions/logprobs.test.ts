@@ -19,7 +19,7 @@ test('offsets count characters, and the pieces of one begin where it does', () =
     token('x'),
   ]);
   expect(offsets).toEqual([2, 3, 3, 4]);
-  // The place is kept from chunk to chunk.
+  // The position is kept between chunks.
   expect(writer.write([token('y')]).text_offset).toEqual([5]);
 });
 

@@ -115,7 +115,7 @@ describe('truncation', () => {
       [1, 97, 97],
       [121, 122],
     ]);
-    // It is done: the engine has nothing to cut.
+    // Truncation is done: the engine has nothing to cut.
     expect(server.inference.lastRequest.truncatePromptTokens).toBeNull();
   });
 
@@ -179,7 +179,7 @@ describe('fields', () => {
     const { model, system_fingerprint: fingerprint, choices } = await answerTo({ prompt: 'a', model: 'agent@1' });
     expect([model, fingerprint]).toEqual(['acme/demo/agent:step1', 'trainyard-aaaaaaaa']);
     expect(server.inference.lastRequest.adapter?.digest).toBe('a'.repeat(64));
-    // What only training clients expect of chat is off here.
+    // Fields that only training clients expect of a chat are off here.
     expect([choices[0]?.logprobs, choices[0]?.token_ids]).toEqual([null, null]);
   });
 

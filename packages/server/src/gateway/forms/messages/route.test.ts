@@ -44,7 +44,7 @@ async function stream(fields: Record<string, unknown> = {}): Promise<MessageEven
   return events;
 }
 
-/** Assembles the events as a client does. */
+/** Assembles the events like a client. */
 function assembled(events: MessageEvent[]): Message {
   const [start] = events;
   if (start?.type !== 'message_start') throw new Error('a stream begins with the message');
@@ -85,11 +85,11 @@ function textOf(delta: Extract<MessageEvent, { type: 'content_block_delta' }>['d
   }
 }
 
-/** Every call has an id of its own. */
+/** Every call has its own id. */
 const withoutIds = (content: Message['content']) =>
   content.map((block) => (block.type === 'tool_use' ? { ...block, id: '' } : block));
 
-/** The messages that the engine was asked to render. */
+/** Messages that the engine got to render. */
 const rendered = () => (inference.lastRequest.prompt.kind === 'chat' ? inference.lastRequest.prompt.messages : []);
 
 describe('the answer', () => {
@@ -230,7 +230,7 @@ describe('the request', () => {
     [{ temperature: 0.5 }, (r) => r.sampling.temperature, 0.5],
     [{ top_p: 0.5 }, (r) => r.sampling.topP, 0.5],
     [{ top_k: 5 }, (r) => r.sampling.topK, 5],
-    // What is done anyway, and values by which clients say that they want nothing.
+    // Default behaviour, and values of clients without effect.
     [
       { tools: [{ ...TOOL, eager_input_streaming: true, defer_loading: false, input_examples: [] }], mcp_servers: [] },
       (r) => r.n,
@@ -406,7 +406,7 @@ describe('refusals', () => {
     expect(response.json<MessagesError>().error).toMatchObject({
       type: 'invalid_request_error',
       param: 'input_tokens',
-      // Clients shorten a conversation that is refused in these words.
+      // Clients shorten a conversation after a refusal with this text.
       message: expect.stringMatching(/^prompt is too long: \d+ tokens > 1023 maximum$/),
     });
     const crowd = Array.from({ length: 1025 }, () => ASK.messages[0]);

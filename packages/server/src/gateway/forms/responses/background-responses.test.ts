@@ -185,7 +185,7 @@ describe('an answer in the background', () => {
     await server.store.keptAnswers.renew([own], -1_000);
     expect((await read(id)).status).toMatch(/queued|in_progress/);
     expect((await read(id, other)).status).toMatch(/queued|in_progress/);
-    // The clock of this process stands still, so nothing renews the lease again.
+    // This process's clock is stopped, so the lease is not renewed again.
     const stopped = now();
     later.mockImplementation(() => stopped);
     await server.store.keptAnswers.renew([own], -500);

@@ -121,7 +121,7 @@ describe('previous_response_id', () => {
       tools: [TOOL],
     });
     expect(continued).toEqual(rendered());
-    // Instructions are of one request.
+    // Instructions apply to one request.
     expect(continued.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
     expect(third.usage?.input_tokens_details.cached_tokens).toBeGreaterThan(50);
   });
@@ -230,7 +230,7 @@ describe('many references', () => {
 
   test('wait for room in memory before they are unpacked', async () => {
     const [reference] = await long();
-    // The reserve, and each time half of what is left.
+    // The reserve, and each time half of the rest.
     const blockers = [1_000_000, 10_000, 5_000, 2_500, 1_250, 625].map((numBytes, index) => {
       const hold = parts.requests.open(String(index));
       expect(hold.grow(numBytes)).toBe(true);

@@ -53,7 +53,7 @@ async function stream(fields: Record<string, unknown> = {}): Promise<ResponseEve
   return events;
 }
 
-/** Ids are new each time, and the clock goes on. */
+/** Removes ids, which are always new, and times. */
 function comparable({ output, ...answer }: Response): unknown {
   const { status, incomplete_details: details, usage } = answer;
   const items = output.map((item) => ({ ...item, id: '', ...('call_id' in item ? { call_id: '' } : {}) }));
@@ -232,7 +232,7 @@ describe('the request', () => {
     const calls = output.filter((item) => item.type === 'custom_tool_call');
     expect(calls).toMatchObject([
       { id: expect.stringMatching(/^ctc_/), name: 'code', input: 'print(1)' },
-      // Arguments without an input are an input themselves.
+      // Arguments without an input are themselves the input.
       { name: 'note', namespace: 'crm', input: '{"text": "late"}' },
     ]);
     expect(calls[0]).not.toHaveProperty('namespace');
@@ -319,7 +319,7 @@ describe('the request', () => {
       null,
     ],
     [{ truncation: 'auto' }, (r) => r.truncatePromptTokens, -1],
-    // Hints about what costs others money, and values by which clients say that they want nothing.
+    // Hints about costs elsewhere, and values of clients without effect.
     [
       {
         text: { verbosity: 'low' },

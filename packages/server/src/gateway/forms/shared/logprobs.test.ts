@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { toChoiceLogprobs } from './logprobs.ts';
 
-/** The first of the three bytes of '€': a piece of a character, sampled though two others were likelier. */
+/** The first of the three bytes of '€': part of a character, sampled although two others were more likely. */
 const SAMPLED: TokenLogprob = {
   id: 900,
   logprob: -7,

@@ -11,7 +11,7 @@ const entry = (id: number, logprob: number, rank: number): PromptLogprob => ({
   bytes: [],
 });
 
-/** The second token is the prompt's 900, sixth by rank; the third is one whose id is the smallest. */
+/** The second token is the prompt's 900, sixth by rank; the third has the smallest id. */
 const PROMPT = [
   null,
   [entry(900, -5, 6), entry(31, -0.5, 1), entry(4, -1, 2)],
@@ -38,7 +38,7 @@ test('they are null where they were not asked for, and never in a stream', async
 
 test('the prompt comes back as text on request: in the answer, and in role chunks only', async () => {
   const format = { hasPromptText: true };
-  // The scripted backend writes an id as the character with that code.
+  // The scripted back end renders an id as the character with that code.
   expect((await answerOf({ steps: [], format })).prompt_text).toBe('\u0001\u0002\u0003');
   const chunks = await chunksOf({ steps: [{ ids: [5], text: 'x' }], n: 2, format });
   expect(chunks.map((chunk) => chunk.prompt_text)).toEqual([

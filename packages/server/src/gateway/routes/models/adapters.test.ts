@@ -8,7 +8,7 @@ import { resolveImportedAdapter } from '../../../seams/contract/resolve-imported
 import { TestServer } from '../../../testing/test-server.ts';
 
 const PATH = '/v1/preview/adapters';
-/** Headers of a client that does not know the length. */
+/** Headers of a client without a known length. */
 const CHUNKED = { 'transfer-encoding': 'chunked' };
 const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 0 };
 
@@ -24,7 +24,7 @@ async function begin(): Promise<AdapterObject> {
   return response.json<AdapterObject>();
 }
 
-/** The bytes without a media type, as `curl -T` sends them. */
+/** Sends bytes without a media type, like `curl -T`. */
 function put(id: string, name: string, payload: string | Buffer | Readable, headers: Record<string, string> = {}) {
   return server.app.inject({
     method: 'PUT',
@@ -34,7 +34,7 @@ function put(id: string, name: string, payload: string | Buffer | Readable, head
   });
 }
 
-/** Commits as the importer would. */
+/** Commits like the importer. */
 async function makeReady(id: string): Promise<string> {
   const directoryKey = `adapters/${crypto.randomUUID()}`;
   await server.blobs.commitDirectory(await server.blobs.stageDirectory(), directoryKey);
@@ -64,7 +64,7 @@ describe('an upload', () => {
     });
     const large = await put(id, 'adapter_config.json', Buffer.alloc(262_145));
     expect(large.statusCode).toBe(413);
-    // The same without a length: found out while it comes in.
+    // The same without a length: noticed during the upload.
     const streamed = await put(
       id,
       'adapter_config.json',

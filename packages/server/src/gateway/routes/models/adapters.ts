@@ -30,9 +30,9 @@ import { originOf } from '../job-origin.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedAdapter } from '../owned.ts';
 
-/** Uploads of an entity that are not committed: each may hold half a gigabyte. */
+/** Maximum uncommitted uploads of an entity: each may be half a gigabyte. */
 const MAX_OPEN_UPLOADS = 8;
-/** Uploads that nobody committed make room for new ones after a day. */
+/** Uncommitted uploads are removed for new ones after a day. */
 const UPLOAD_LIFETIME_MS = 24 * 3600 * 1000;
 
 /** POST and GET /v1/preview/adapters, GET and DELETE …/{adapter_id}, PUT …/{adapter_id}/files/{name}, POST …/{adapter_id}/commit. */
@@ -109,7 +109,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
     `${path}/:adapter_id/commit`,
     { config: { scope: 'training' } },
     (request, reply) =>
-      // A crash behind the effect costs nothing: committing what is committed answers the same.
+      // A crash after the effect is harmless: a repeated commit returns the same.
       answerOnce(store, request, reply, async (): Promise<AdapterObject> => {
         const adapter = await ownedAdapter(request, parts, request.params.adapter_id);
         return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter, originOf(request)));
@@ -119,7 +119,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
   uploadRoute(app, parts, path);
 }
 
-/** The body goes to disk as it comes, whatever media type it claims: `curl -T` sends none. */
+/** Streams the body to disk, for any media type: `curl -T` sends none. */
 function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): void {
   const { store, blobs } = parts;
   void app.register(async (scope) => {
@@ -151,7 +151,7 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
     }
     const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
     const { sizeBytes } = await putUpload(blobs, key, content);
-    // Deleted or committed while it came in: nothing names the blob any more.
+    // Deleted or committed during the upload: nothing names the blob any more.
     const current = await store.getAdapter(id);
     if (current?.upload == null) {
       await removeFiles(parts, { blobKeys: [key] });

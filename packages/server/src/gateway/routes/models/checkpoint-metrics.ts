@@ -2,8 +2,8 @@ import { isRolloutMetric, ROLLOUT_METRICS } from '@trainyard/protocol';
 import type { Checkpoint, Metrics, Store } from '@trainyard/store';
 
 /**
- * Metrics of checkpoints of one model, in their order. Those of rollouts are of the rollouts drawn from the checkpoint itself and come from the model's series;
- * the other `train/` metrics are of the update that made it.
+ * Metrics of checkpoints of one model, in their order. Rollout metrics are of rollouts sampled from the
+ * checkpoint itself and come from the model's series; other `train/` metrics are of the update that made it.
  */
 export async function readMetrics(
   store: Store,

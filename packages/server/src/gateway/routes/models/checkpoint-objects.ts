@@ -8,7 +8,7 @@ import { readMetrics } from './checkpoint-metrics.ts';
 
 const DEFAULT_LIMIT = 20;
 
-/** Checkpoints of a model as clients read them, in their order. */
+/** Checkpoints of a model as API objects, in their order. */
 export async function checkpointObjects(
   { store, keepPolicy }: Pick<RouteParts, 'store' | 'keepPolicy'>,
   modelId: string,
@@ -28,7 +28,7 @@ export async function checkpointObjects(
   }));
 }
 
-/** A page of the checkpoints that the policy removed and that can still be restored. */
+/** Page of removed checkpoints that can still be restored. */
 export async function removedCheckpoints(
   { store }: Pick<RouteParts, 'store'>,
   modelId: string,

@@ -43,7 +43,7 @@ test('a removed step is listed with `removed`, cannot be sampled from, and is re
   expect((await list(id)).data.map(({ step }) => step)).toEqual([0, 1, 3]);
   expect((await server.chat({ model: 'acme/demo/removed:step1' })).statusCode).toBe(200);
 
-  // Its files are gone for good.
+  // Its files are deleted for good.
   for (const item of await server.blobs.listBin()) await server.blobs.removeBinned(item);
   expect((await keep(id, { steps: [2] })).json()).toEqual({ steps: [], restored_steps: [], not_found_steps: [2] });
 });

@@ -182,7 +182,7 @@ describe('tenants', () => {
       expect(theirs.statusCode).toBe(404);
       expect(theirs.body.replaceAll(modelId, 'unknown')).toBe(unknown.body);
     }
-    // An export is found under its own model alone.
+    // An export is only found under its own model.
     expect((await server.request('GET', `${exportsOf(mine)}/${id}`)).statusCode).toBe(404);
     expect((await server.request('GET', `${exportsOf(modelId)}/${id}`)).statusCode).toBe(200);
   });

@@ -29,7 +29,7 @@ import { refusedWhenFull } from '../full-queue.ts';
 import { originOf } from '../job-origin.ts';
 import { notFound, ownedExport, ownedModel } from '../owned.ts';
 
-/** Queued and running exports of one model: each holds a copy of the model on disk while it runs. */
+/** Maximum queued and running exports of one model: each needs a copy of the model on disk while it runs. */
 const MAX_LIVE_EXPORTS = 8;
 
 interface ExportIds {
@@ -119,7 +119,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
     async (request, reply): Promise<FastifyReply> => {
       const { files, directoryKey } = await ownedExport(request, parts, request.params);
       const { name } = request.params;
-      // Only what the export lists: a name is never a path.
+      // Only files that the export lists: a name is never a path.
       const file = files.find((candidate) => candidate.name === name);
       if (file === undefined || directoryKey === null) throw notFound('file', name, 'name');
       const directory = await blobs.localDirectory(directoryKey);
@@ -151,7 +151,7 @@ function refuseOtherBase(model: Model, { baseModels }: RouteParts): void {
   baseModels.under(model, { field: 'model_id' });
 }
 
-/** Adapters are kept in float32 and exported as they are. */
+/** Adapters are stored in float32 and exported unchanged. */
 function dtypeOf({ format, dtype }: CreateExportRequest): ExportDtype {
   if (format === 'merged-gguf' || format === 'merged-safetensors') return dtype ?? 'f16';
   if (dtype == null || dtype === 'f32') return 'f32';

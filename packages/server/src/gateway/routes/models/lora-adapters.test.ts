@@ -44,7 +44,7 @@ test('an imported adapter is served under its name until it is unloaded', async 
 
   const unloaded = await unload({ lora_name: 'poet' });
   expect([unloaded.statusCode, unloaded.body]).toEqual([200, "Success: LoRA adapter 'poet' removed successfully."]);
-  // The imports may still be asked for by their own names.
+  // The imports are still available under their own names.
   expect(server.inference.retired).toEqual([]);
   expect((await chat()).statusCode).toBe(404);
   expect((await unload({ lora_name: 'poet' })).statusCode).toBe(404);
@@ -58,7 +58,7 @@ test('an imported adapter is served by its own name to its entity, from its comm
   const answer = await server.chat({ model: path });
   expect([answer.statusCode, answer.json()]).toMatchObject([200, { model: path }]);
   expect(server.inference.lastRequest.adapter?.digest).toBe('c'.repeat(64));
-  // It is no policy in training: what is not asked for is not told.
+  // It is not a policy in training: unrequested fields are absent.
   expect(answer.json<ChatCompletion>().choices[0]?.logprobs).toBeNull();
 
   const card = { id: path, root: path, parent: 'tiny/base', max_model_len: expect.any(Number) };
@@ -99,7 +99,7 @@ test('unknown adapters, those of others and taken names are refused', async () =
   await server.makeModel('agent');
   const path = await importAdapter('d');
   expect((await load({ lora_name: 'agent', lora_path: path })).json<ErrorBody>().error.param).toBe('lora_name');
-  // A trained model is no adapter that somebody loaded.
+  // A trained model is not a loaded adapter.
   expect((await unload({ lora_name: 'agent' })).statusCode).toBe(404);
   for (const name of ['a/b', '\ud800'])
     expect((await load({ lora_name: name, lora_path: path })).json<ErrorBody>().error.param).toBe('lora_name');

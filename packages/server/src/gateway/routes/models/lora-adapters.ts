@@ -19,7 +19,7 @@ import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { notFound } from '../owned.ts';
 
-/** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name of its own. */
+/** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a client-chosen name. */
 export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { store, baseModels } = parts;
 
@@ -73,7 +73,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
     },
   );
 
-  /** Nothing that was learnt is lost here. @throws {RequestError} `request.conflict` */
+  /** Refuses models with trained checkpoints, which would be lost. @throws {RequestError} `request.conflict` */
   async function unload(model: Model): Promise<void> {
     const latest = await store.latestCheckpoint(model.id);
     const { items: jobs } = await store.listJobs({ modelId: model.id, limit: 1 });
@@ -89,7 +89,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
     await removeFiles(parts, deleted);
   }
 
-  /** Clients speak of adapters by their bare names. @throws {RequestError} `request.conflict` */
+  /** Clients use bare names for adapters. @throws {RequestError} `request.conflict` */
   async function refuseAmbiguousName(entity: string, name: string): Promise<void> {
     if (baseModels.find(name) !== null) throw conflict('lora_name', `\`${name}\` is a base model`);
     const found = await store.findModelByName(entity, name);

@@ -19,7 +19,7 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     async (request): Promise<ListPage<ModelDetailsObject>> => {
       const { items, hasMore } = await store.listModels({ ...request.query, entityId: callerOf(request).entityId });
       const states = await store.getModelStates(items.map(({ id }) => id));
-      // One that was deleted meanwhile is not shown.
+      // Omits models deleted in the meantime.
       const kept = items.flatMap((model) => {
         const state = states.get(model.id);
         return state === undefined ? [] : [describe(model, state)];

@@ -14,7 +14,10 @@ import { notFound } from '../owned.ts';
 
 const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: 'of-client' };
 
-/** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name, then the adapters it imported. */
+/**
+ * GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest
+ * version first under its bare name, then the caller's imported adapters.
+ */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/v1/models', { config: CONFIG }, async (request): Promise<ModelList> => {
     const { store, baseModels, clock } = parts;
@@ -22,7 +25,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     const now = Math.floor(clock() / 1000);
     const data = baseModels.all.map((base) => baseCard(base, now));
     for await (const model of walkPages((page) => store.listModels({ ...page, entityId }))) {
-      // A model of another base cannot be served until that base is.
+      // A model whose base model is not served cannot be served.
       const base = baseModels.find(model.baseModel);
       if (base === null) continue;
       const name = `${model.entity}/${model.project}/${model.name}`;
@@ -31,7 +34,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const versions: ModelCard[] = [];
       for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id })))
         versions.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
-      // A name without a checkpoint answers nothing.
+      // A name without a checkpoint cannot answer.
       if (versions.length > 0) data.push(card(name, model.createdAt), ...versions);
     }
     for await (const { id, baseModel, committedAt } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
@@ -43,7 +46,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     return speaksAnthropic(request) ? anthropicList(data) : { object: 'list', data };
   });
 
-  // Names hold slashes, which some clients encode and others do not.
+  // Names contain slashes, which only some clients encode.
   app.get<{ Params: { '*': string } }>('/v1/models/*', { config: CONFIG }, async (request): Promise<ModelCard> => {
     const { store, baseModels, clock } = parts;
     const requested = request.params['*'];
@@ -60,7 +63,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   });
 }
 
-/** Clients of the Anthropic API read other members of the same cards. */
+/** Adds the members that clients of the Anthropic API read. */
 function anthropicCard(card: ModelCard): ModelCard {
   return { ...card, type: 'model', display_name: card.id, created_at: new Date(card.created * 1000).toISOString() };
 }

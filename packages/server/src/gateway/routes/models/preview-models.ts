@@ -105,7 +105,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<DeleteModelResponse> => {
         const model = await ownedModel(request, parts, request.params.model_id);
-        // First: whether all of it is gone is part of the answer, which is kept with the deletion.
+        // Before the deletion, because its stored answer reports if the tracker's run is gone.
         const isForgotten = (await parts.tracking?.forget(model.id)) ?? true;
         const toAnswer = (deleted: DeleteModelResult): DeleteModelResponse => ({
           model_id: model.id,
@@ -124,7 +124,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
   );
 }
 
-/** The answer of a registration whose name is taken. @throws {RequestError} `request.model_exists` */
+/** Answer of a registration with a taken name. @throws {RequestError} `request.model_exists` */
 function existing(model: Model, body: CreateModelRequest): ModelObject {
   const name = `${model.entity}/${model.project}/${model.name}`;
   const refuse = (message: string, param: string): never => {

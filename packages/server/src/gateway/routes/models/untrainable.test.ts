@@ -37,7 +37,7 @@ test('registration on it is 422 with what can be trained, unless it is for sampl
   const accepted = await register('sampled', { sampling_only: true });
   expect(accepted.statusCode).toBe(200);
   expect((await server.chat({ model: 'sampled' })).statusCode).toBe(200);
-  // A script that runs again finds its model.
+  // A repeated script finds its model.
   expect((await register('sampled', { return_existing: true })).statusCode).toBe(200);
 });
 

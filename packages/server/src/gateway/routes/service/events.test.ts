@@ -20,7 +20,7 @@ interface Received {
   data: { id: string; type: string; model_id?: string };
 }
 
-/** A stream of events, read until so many are there or it ends. */
+/** Reads a stream of events until it has that many or ends. */
 async function follow(path: string, headers: Record<string, string> = {}) {
   const controller = new AbortController();
   const response = await fetch(`${origin}${path}`, {
@@ -94,7 +94,7 @@ test('ids tell nothing of what happens to others, and are of no use to them', as
   const rival = { authorization: `Bearer ${await server.makeKey('curious', ['training'])}` };
   const foreign = await server.request('GET', `/v1/preview/events?after=${before[0]?.id}`, undefined, rival);
   expect(foreign.statusCode).toBe(422);
-  // A number would be found by trying: the place between two of one's own events counts the others'.
+  // Numbers could be guessed: the gap between two of one's own events counts those of others.
   expect((await server.request('GET', '/v1/preview/events?after=1')).statusCode).toBe(422);
 });
 
@@ -169,7 +169,7 @@ test('the stream of a job has each of its events once and ends behind the last; 
   const unknown = await follow(path, { 'last-event-id': 'nonsense' });
   expect(unknown.response.status).toBe(422);
   expect((await follow('/v1/preview/training-jobs/unknown/events')).response.status).toBe(404);
-  // Without the header it is the list that it always was.
+  // Without the header it is the list, unchanged.
   const { data } = (await server.request('GET', path)).json<ListPage<{ id: string; type: string }>>();
   expect(data.map(({ type }) => type)).toEqual(['gradient_step', 'gradient_step', 'training_ended']);
 });

@@ -17,10 +17,10 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 import { ownedModel } from '../owned.ts';
 
 const DEFAULT_LIMIT = 100;
-/** Stands for the place before the first event. */
+/** Position before the first event. */
 const BEGINNING = '0';
 
-/** GET /v1/preview/events: what happened, as a page, or as a stream of what happens. */
+/** GET /v1/preview/events: past events as a page, or live events as a stream. */
 export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watch: FeedWatch): void {
   const { store } = parts;
   app.get<{ Querystring: ServiceEventQuery }>(
@@ -34,7 +34,7 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
         (await store.listFeed({ entityId, ...ofModel, ...part })).map(toEventObject);
       const behind = after === undefined ? {} : { after: positionOf(after, entityId, ['query', 'after']) };
       if (!wantsLiveEvents(request)) {
-        // One more than asked for tells whether there is a next page.
+        // One more than requested shows if there is a next page.
         const items = await read({ ...behind, limit: limit + 1, order: order ?? 'asc' });
         return toListPage({ items: items.slice(0, limit), hasMore: items.length > limit }, (event) => event);
       }
@@ -54,7 +54,7 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
   );
 }
 
-/** @throws {RequestError} `request.invalid` for what is no id of an event of this entity */
+/** @throws {RequestError} `request.invalid` for a text that is not an event id of this entity */
 function positionOf(id: string, entityId: string, place: string[]): number {
   const position = id === BEGINNING ? 0 : positionOfEvent(id, entityId);
   if (position === null) throw wrong(place, 'Input should be the id of an event', id);

@@ -6,8 +6,9 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 import { SERVICE_VERSION } from '../../../seams/contract/service-version.ts';
 
 /**
- * GET /livez, GET /readyz and GET /v1/health: see `addHealthRoutes`. GET /v1/system-check: how each part is. GET /v1/version: which service. None takes a key;
- * some have a second path, where other servers have it.
+ * GET /livez, GET /readyz and GET /v1/health: see `addHealthRoutes`. GET /v1/system-check: state of each
+ * part. GET /v1/version: version of the service. None needs a key; some have a second path, as on other
+ * servers.
  */
 export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
   addHealthRoutes(app, parts.health, { paths: ['/v1/health', '/health', '/ping'], isStrict: true });
@@ -23,7 +24,7 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
     const inference = await check('inference', async () => (await parts.inference.trouble()) === null);
     const training = await check('training', () => parts.training.trouble() === null);
     const isHealthy = database.success && inference.success && training.success;
-    // The names of the two queues are the client's: the first is ours for sampling, the second for training.
+    // The client's names for the two queues: the first is our sampling, the second our training.
     const answer: SystemCheck = {
       api: true,
       database: database.success,
@@ -34,14 +35,14 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
   });
 }
 
-/** Only names the part that failed, since this route needs no key; the details are in that part's log. */
+/** Reports only the name of a failed part, because this route needs no key; details are in that part's log. */
 async function check(name: string, isHealthy: () => boolean | Promise<boolean>): Promise<PartCheck> {
   const startedAt = performance.now();
   let success = false;
   try {
     success = await isHealthy();
   } catch {
-    // Told by `success`.
+    // `success` reports it.
   }
   return {
     success,

@@ -8,7 +8,10 @@ import { connectSnippets } from '../../pages/snippets.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { SERVICE_VERSION } from '../../../seams/contract/service-version.ts';
 
-/** GET /: the dashboard for browsers, and where it was not built a page that says what this is, how it is and how to go on; as text for everything else. */
+/**
+ * GET /: the dashboard for browsers, or without a build a page with the service's identity, state and next
+ * steps; as text for other clients.
+ */
 export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/', { config: { scope: 'public' } }, async (request, reply) => {
     const baseUrl = `${request.protocol}://${request.host}/v1`;
@@ -29,7 +32,7 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
   });
 }
 
-/** In the words of the route that tells it, so that the two always agree. */
+/** Reads the state from its own route, so that the two always agree. */
 async function stateOf(app: FastifyInstance): Promise<Home['state']> {
   const { body } = await app.inject({ url: '/v1/health', headers: { host: 'localhost' } });
   const { status, reasons } = JSON.parse(body) as Partial<Health>;

@@ -12,12 +12,12 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 type HostObject = HostsObject['sampling']['hosts'][number];
 
 /**
- * GET /v1/preview/hosts, for admins. How much the service has to do, and the addresses of its parts, are for those of its own entity: the load of a service
- * with several entities is what the others do.
+ * GET /v1/preview/hosts, for admins. Only admins of the service's own entity see its load and the addresses
+ * of its parts: in a service with several entities the load reveals the activity of others.
  */
 export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { inference, training, store, tracking, baseModels, operatorEntity, machine } = parts;
-  // Without an entity of its own the service is everybody's who has an admin key.
+  // Without its own entity every admin key counts as the operator's.
   const isOperator = (request: FastifyRequest) =>
     operatorEntity === null || callerOf(request).entity === operatorEntity;
 
@@ -33,7 +33,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     processes: isOperator(request) ? await processes() : [],
   }));
 
-  /** Processes are members of a service only in a database that they share. */
+  /** Processes are registered only in a shared database. */
   async function processes(): Promise<HostsObject['processes']> {
     const members = await store.listMembers();
     if (members.length === 0)
@@ -89,12 +89,12 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   }
 }
 
-/** Versions that a member, or a server of it, has or refuses. */
+/** Versions that a member, or one of its servers, has or refuses. */
 function versionsOf({ adapters = [], refused = [], members = [] }: BackendMember): readonly { digest: string }[] {
   return [...adapters, ...refused, ...members.flatMap(versionsOf)];
 }
 
-/** @param steps the names of all versions */
+/** @param steps names of all versions */
 function loadedSteps(versions: readonly LoadedVersion[], steps: readonly NamedStep[]): HostObject['steps'] {
   return namedSteps(versions, steps).map(({ model, step, version: { since } }) => ({
     model,
@@ -114,7 +114,7 @@ function namedSteps<Version extends { readonly digest: string }>(
   });
 }
 
-/** @param steps of what any member has loaded */
+/** @param steps of all versions loaded by members */
 function toMemberObject(member: BackendMember, steps: readonly NamedStep[]): HostObject['members'][number] {
   const { members = [] } = member;
   return { ...toServerObject(member, steps), members: members.map((server) => toServerObject(server, steps)) };

@@ -142,7 +142,7 @@ test('a stream ends when its key is revoked, by whomever, and goes on while it i
   const { id, secret } = (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
   const doomed = await stream(secret ?? '');
   const other = await stream(server.key);
-  // As another process on the same data folder does it.
+  // Like another process on the same data folder.
   await server.store.revokeKey(id);
   await vi.waitFor(() => expect(doomed.state.isEnded).toBe(true), 30_000);
   const before = other.state.numPieces;

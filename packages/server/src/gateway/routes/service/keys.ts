@@ -19,8 +19,8 @@ import { toKeyObject, toLimitChanges } from '../../../seams/contract/key-object.
 import { notFound } from '../owned.ts';
 
 /**
- * POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}. An admin has the keys of its own entity; one of the service's own entity has all of them,
- * and can begin another entity with its first key.
+ * POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}. An admin manages the keys of its entity; an admin
+ * of the service's own entity manages all, and can create another entity with its first key.
  */
 export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { store, clock, operatorEntity } = parts;
@@ -49,7 +49,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
           scopes: [...new Set(scopes)],
           expiresAt: expiresAt == null ? null : expiresAt * 1000,
           limits: { ...NO_LIMITS, ...toLimitChanges(limits) },
-          // What is kept for a repeat is in the database as it is: the secret is not.
+          // The answer kept for a repeat is stored in plain text, so it lacks the secret.
           completes: (made) => completes({ ...toKeyObject(made), secret: null } satisfies CreatedKeyObject),
         });
         return { ...toKeyObject(key), secret };

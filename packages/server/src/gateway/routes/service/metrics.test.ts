@@ -14,7 +14,7 @@ afterAll(() => server.close());
 
 const read = async (app = server.app) => (await app.inject({ url: '/metrics' })).body;
 
-/** The value of a sample; labels that every sample has are left out. */
+/** Value of a sample, without labels that every sample has. */
 function valueOf(text: string, name: string, labels = ''): number {
   const line = text.split('\n').find((one) => one.startsWith(`${name}{`) && one.includes(labels));
   if (line === undefined) throw new Error(`no ${name} with ${labels} in\n${text}`);
@@ -80,7 +80,7 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   };
   const step = { logprob_gap_mean: 0.001, logprob_gap_max: 0.02 };
   for (let run = 0; run < 2; run += 1) {
-    // A resumed job tells its beginning again.
+    // A resumed job repeats its start.
     metrics.jobs.see(job, { type: 'training_started', data: started, dedupeKey: 'training_started' });
     metrics.jobs.see(job, { type: 'gradient_step', data: step, dedupeKey: `gradient_step:${run}` });
   }

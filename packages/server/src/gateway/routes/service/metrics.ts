@@ -7,7 +7,7 @@ import type { ServiceMetrics } from '../../../seams/metrics/service-metrics.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 
-/** GET /metrics, in the text form of Prometheus. Counts every request of every route. */
+/** GET /metrics, in Prometheus text format. Counts every request of every route. */
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;
   metrics.health.source = parts.health;

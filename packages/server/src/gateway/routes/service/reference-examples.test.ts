@@ -51,7 +51,7 @@ describe('the examples of the OpenAPI document', () => {
         },
         ...(example.body !== undefined && { payload: example.body as object }),
       });
-      // Its ids, names and codes are of nothing here: what counts is that nothing is wrong with their form.
+      // Its ids, names and codes do not exist here: only their form is checked.
       expect(id === 'createSession' ? [401] : [200, 404], text).toContain(statusCode);
     },
   );

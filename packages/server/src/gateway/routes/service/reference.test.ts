@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** As the router has it. */
+/** Path in the router's form. */
 const routeOf = (path: string) => path.replace('/v1/models/{model}', '/v1/models/*').replaceAll(/\{(\w+)\}/g, ':$1');
 
 describe('the OpenAPI document', () => {
@@ -104,7 +104,7 @@ describe('answers of the real routes', () => {
     expect(answerFault(operation, 418, {})).toContain('418');
   });
 
-  // Every other test of a route goes through the same check: the test server answers 500 to what is not documented.
+  // Every other test of a route has the same check: the test server answers 500 to undocumented answers.
   test('are as documented, one for each operation', async () => {
     const id = await server.makeModel('agent');
     const group = { trajectories: [{ reward: 1, messages_and_choices: [] }] };

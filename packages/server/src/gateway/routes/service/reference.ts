@@ -4,7 +4,7 @@ import { makePage, type Page, sendPage } from '../../pages/send-page.ts';
 import { apiDocument } from '../../reference-page/api-document.ts';
 import { renderReferencePage } from '../../reference-page/render-page.ts';
 
-/** The API of this version, described; made when somebody first asks, as a start has no time for it. */
+/** Description of this version's API, created on first use to keep the start short. */
 class Reference {
   #json: string | null = null;
   #page: Page | null = null;
@@ -20,7 +20,7 @@ class Reference {
   }
 }
 
-/** GET /openapi.json and /docs: the API described by itself, for tools and for people. */
+/** GET /openapi.json and /docs: description of the API, for tools and for people. */
 export function referenceRoutes(app: FastifyInstance): void {
   const reference = new Reference();
   app.get('/openapi.json', { config: { scope: 'public' } }, (_request, reply) =>

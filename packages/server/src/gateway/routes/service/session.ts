@@ -15,12 +15,12 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 
 const NOBODY: SessionObject = { object: 'session', key: null, expires_at: null };
 
-/** Where the page reads the code of a link: what is behind `#` is sent to no server and is in no log. */
+/** Page that reads a link's code: the part after `#` is sent to no server and is in no log. */
 const LINK_PATH = '/sign-in#';
 
 /**
- * GET, POST and DELETE /v1/session: who the page speaks for, sign in, sign out. POST /v1/session-links: a link that signs in once, with the rights of
- * the key that asks for it.
+ * GET, POST and DELETE /v1/session: the page's current user, sign in, sign out. POST /v1/session-links: a
+ * link that signs in once, with the rights of the requesting key.
  */
 export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts): void {
   const config = { scope: 'public' } as const;

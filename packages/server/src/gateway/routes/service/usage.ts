@@ -15,7 +15,7 @@ export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts):
     { config: { scope: 'training' }, schema: { querystring: UsageQuerySchema } },
     async (request): Promise<UsageListObject> => {
       const { entityId } = callerOf(request);
-      // What was used in this second counts.
+      // Includes usage of the current second.
       const { to = Math.floor(clock() / 1000) + 1, from = Math.max(0, to - DEFAULT_SECONDS), by = [] } = request.query;
       const groups = await store.groupUsage({
         entityId,

@@ -39,7 +39,7 @@ type UploadRequest = FastifyRequest<{
   Body: Readable | undefined;
 }>;
 
-/** /v1/preview/artifacts: files of conversations, by entity, project and name, each upload a version. */
+/** /v1/preview/artifacts: files of conversations, by entity, project and name; each upload is a version. */
 export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { store, blobs } = parts;
   const root = '/v1/preview/artifacts';
@@ -49,7 +49,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    // The file is read while it is checked and written, not before.
+    // The file is checked and written while it is read.
     scope.addContentTypeParser(
       [...JSON_LINES_MEDIA_TYPES],
       async (_request: FastifyRequest, payload: Readable) => payload,
@@ -141,7 +141,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
   }
 }
 
-/** A file on its way into the store: counted and hashed as it was sent, while its lines are checked. */
+/** An incoming file: counted and hashed as sent, while its lines are checked. */
 class MeasuredFile {
   readonly #chunks: AsyncIterable<Uint8Array>;
   readonly #hash = createHash('sha256');
@@ -160,7 +160,7 @@ class MeasuredFile {
     }
   }
 
-  /** SHA-256, hex, once everything was read. */
+  /** SHA-256, hex, after everything was read. */
   digest(): string {
     return this.#hash.digest('hex');
   }
@@ -174,7 +174,7 @@ class MeasuredFile {
   }
 }
 
-/** @throws {RequestError} `request.not_found` for any entity but the caller's own */
+/** @throws {RequestError} `request.not_found` for another entity than the caller's */
 function ownName(request: FastifyRequest<{ Params: NameParams }>): ArtifactName {
   const { entity, project, name } = request.params;
   const caller = callerOf(request);

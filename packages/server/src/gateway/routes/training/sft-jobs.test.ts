@@ -326,7 +326,7 @@ describe('where the data may be', () => {
     expect(await numLines('wandb-artifact:///acme/demo/data')).toBe(1);
     const { job } = await created('wandb-artifact:///acme/demo/data:v0');
     await server.request('DELETE', `${path}/v0`);
-    // The job keeps what it was made from.
+    // The job keeps its data.
     expect(await Array.fromAsync(server.blobs.getJsonLines(`sft/${job.id}`))).toHaveLength(5);
     expect((await refused('wandb-artifact:///acme/demo/data:v0')).message).toContain('does not exist');
   });

@@ -15,7 +15,7 @@ import { conversationLine } from '../../../training-data/stored/stored-line.ts';
 import { readSftLines } from '../../../training-data/wire/sft-data.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
-/** POST /v1/preview/sft-training-jobs. Its status and events are those of any training job. */
+/** POST /v1/preview/sft-training-jobs. Status and events are those of any training job. */
 export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: CreateSftTrainingJobRequest }>(
     '/v1/preview/sft-training-jobs',

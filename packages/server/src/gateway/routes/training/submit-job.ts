@@ -25,14 +25,13 @@ import { notFound, ownedModel } from '../owned.ts';
 import { originOf } from '../job-origin.ts';
 import { beginningIsGone } from './warm-start.ts';
 
-/** Queued and running jobs of one model: each keeps its data until it ends. */
+/** Maximum queued and running jobs of one model: each keeps its data until it ends. */
 const MAX_LIVE_JOBS = 1000;
 
 /**
  * The caller's model and the limits of its trainer, if it can be trained here.
- *
- * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone; `request.invalid` for
- *   a base model that cannot be trained, or a shape that its trainer does not make
+ * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or deleted initial
+ * weights; `request.invalid` for an untrainable base model, or a shape that its trainer does not support
  */
 export async function trainableModel(
   request: FastifyRequest,
@@ -47,7 +46,7 @@ export async function trainableModel(
   return { model, limits };
 }
 
-/** @throws {RequestError} `request.conflict` when it is not served */
+/** @throws {RequestError} `request.conflict` if it is not served */
 export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
   return baseModels.under(model, { field: 'model_id' });
 }
@@ -55,11 +54,14 @@ export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
 export interface Submission {
   readonly model: Model;
   readonly kind: TrainingJobConfig;
-  /** Prefix of the blob that will hold the job's data. */
+  /** Prefix of the blob for the job's data. */
   readonly dataPrefix: 'groups' | 'sft';
-  /** A step that the settings name: its weights are kept from now on. */
+  /** Step named in the settings: its weights are kept from now on. */
   readonly referenceStep?: number | null;
-  /** Writes the job's data to the blob. @returns the settings that the row keeps, and rewards and prompts of its trajectories */
+  /**
+   * Writes the job's data to the blob.
+   * @returns the settings for the row, and rewards and prompts of its trajectories
+   */
   readonly store: (dataKey: string) => Promise<{
     readonly settings: { readonly ignoredKeys: string[] };
     readonly rewards?: GroupRewards;
@@ -68,8 +70,7 @@ export interface Submission {
 }
 
 /**
- * Stores a job's data, queues the job and tells the worker. When anything fails there is neither job nor data.
- *
+ * Stores a job's data, queues the job and notifies the worker. After a failure there is neither job nor data.
  * @param completes makes the answer part of the transaction
  */
 export async function submitJob(
@@ -119,7 +120,7 @@ export async function submitJob(
   }
 }
 
-/** The row as it will be, for an answer that is known before the job exists. */
+/** Future row, for an answer that is built before the job exists. */
 function newJob(input: {
   id: string;
   model: Model;

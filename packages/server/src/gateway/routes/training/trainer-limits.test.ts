@@ -6,7 +6,7 @@ import { LINEAR_NAMES } from '@trainyard/trainer';
 
 import { TestServer } from '../../../testing/test-server.ts';
 
-/** As SkyRL on JAX has them. */
+/** Limits of SkyRL on JAX. */
 const LIMITS: TrainerLimits = { maxRank: 4, alpha: 32, targetSets: [LINEAR_NAMES], entropyGradients: false };
 
 let server: TestServer;
@@ -49,7 +49,7 @@ test.each<[string, object, string[], string]>([
   const { detail } = refused.json<{ detail: { loc: string[]; msg: string }[] }>();
   expect(detail.map((item) => item.loc)).toEqual([loc]);
   expect(detail[0]!.msg).toContain(words);
-  // What is only sampled from may have any shape.
+  // A sampling-only model may have any shape.
   expect((await register('sampled', { lora, sampling_only: true })).statusCode).toBe(200);
 });
 

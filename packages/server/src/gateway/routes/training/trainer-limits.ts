@@ -7,13 +7,13 @@ import { toTargets } from '../../../training-data/wire/lora.ts';
 import type { TrainingQueue } from '../../../seams/contract/backends.ts';
 import { trainersOf } from '../../../seams/contract/trained-base-models.ts';
 
-/** The limits of whatever trains a base model: of this process, and of the trainers that run elsewhere. */
+/** Sources of a base model's trainer limits: this process, and trainers of other processes. */
 export interface LimitParts {
   readonly store: Pick<Store, 'listMembers'>;
   readonly training: Pick<TrainingQueue, 'baseModels' | 'limits'>;
 }
 
-/** @returns null where one trainer at least has no limits, and where none is there that would have some */
+/** @returns null if at least one trainer has no limits, and without a trainer */
 export async function trainerLimits({ store, training }: LimitParts, baseModel: string): Promise<TrainerLimits | null> {
   const { baseModels, limits = null } = training;
   const isHere = baseModels === null || baseModels.includes(baseModel);
@@ -25,10 +25,10 @@ export async function trainerLimits({ store, training }: LimitParts, baseModel: 
 }
 
 /**
- * Refuses a shape of adapter that the trainer does not make: its jobs would fail, after an evening of rollouts.
- *
- * @param limits null: any shape is made
- * @param field member of the body that asks for the shape: `lora` with its members, or a model that has it
+ * Refuses an adapter shape that the trainer does not support: its jobs would fail after all rollouts are
+ * done.
+ * @param limits null: any shape is supported
+ * @param field body member with the shape: `lora` with its members, or a model that has it
  * @throws {RequestError} `request.invalid` with the limit and the value
  */
 export function refuseShape(lora: LoraShape, limits: TrainerLimits | null, field: 'lora' | 'model_id'): void {

@@ -68,7 +68,7 @@ describe('a training job', () => {
       dropped_groups: { equal_rewards: 1 },
       group_outcomes: ['equal_rewards'],
     };
-    // A job that waited for its trainer has a warning before it begins.
+    // A job that waited for its trainer has a warning before it starts.
     const away = { code: 'trainer_unreachable', message: 'm', value: 1, suggestion: 's' };
     await server.store.appendEvent(made.id, token, { type: 'warning', data: away });
     expect(await get(made.id)).toMatchObject({ counts: null, warnings: [{ code: 'ignored_settings' }, away] });
@@ -260,7 +260,7 @@ describe('the reference step of a job', () => {
     await server.addCheckpoint(modelId, '1');
     const kept = (await server.store.getCheckpoint(modelId, 1))?.directoryKey;
     for (const step of [0, 1]) expect((await refer(modelId, step)).statusCode).toBe(200);
-    // Two jobs wait, so the next one begins at step 3 at most.
+    // Two jobs wait, so the next one starts at step 3 at most.
     const refused = await refer(modelId, 4);
     expect([refused.statusCode, refused.json<ErrorBody>().error.message]).toEqual([
       422,
@@ -269,7 +269,7 @@ describe('the reference step of a job', () => {
     expect((await refer(modelId, 3)).statusCode).toBe(200);
     await server.store.deleteCheckpoints(modelId, [1]);
     expect((await refer(modelId, 1)).statusCode).toBe(422);
-    // The job that named it before waits still.
+    // The job that named it before still waits.
     expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });
@@ -284,7 +284,7 @@ describe('the reference step of a job', () => {
     const { statusCode, body } = await submit(modelId, config);
     return statusCode === 422 ? (JSON.parse(body) as ErrorBody).error.message : statusCode;
   };
-  /** A model that began at another one's step 1; its step 0 has files. */
+  /** A model that started from another one's step 1; its step 0 has files. */
   async function pupilOf(teacherId: string, name: string): Promise<string> {
     const { name: teacher } = (await server.store.getModel(teacherId))!;
     const lora = { init_from: `${teacher}:step1` };

@@ -22,13 +22,14 @@ import { notFound, ownedJob, ownedModel } from '../owned.ts';
 import { type TrainedBaseModels, trainedBaseModels } from '../../../seams/contract/trained-base-models.ts';
 import { waitingFor } from './waiting-for.ts';
 
-/** The message of a cancelled job's end. */
+/** Message of a cancelled job's end. */
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
 
 /**
- * GET /v1/preview/training-jobs and /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume, and GET /v1/preview/models/{model_id}/training-jobs.
- *
- * The store decides first, so that a crash right after it leaves the job as it was asked for; then the worker is told to let go.
+ * GET /v1/preview/training-jobs and /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume,
+ * and GET /v1/preview/models/{model_id}/training-jobs.
+ * The store changes first, so that a crash right afterwards leaves the job as requested; then the worker is
+ * stopped.
  */
 export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { store, training } = parts;
@@ -68,7 +69,9 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     },
   );
 
-  /** Not waited for: the answer is true already, and a host that is loading a model may take seconds to hear of it. */
+  /**
+   * Not awaited: the answer is already true, and a host that is loading a model may react only after seconds.
+   */
   function letGo(jobId: string): void {
     training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
   }
@@ -81,7 +84,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
         if (result.job.status === 'cancelled') return result.job;
         throw ended(result.job, 'cancelled');
       }
-      // Whoever works on it ends its trace.
+      // A worker that has the job ends its trace.
       if (job.lease === null) traceJobStopped(parts.tracing, job);
       letGo(job.id);
       await removeFiles(parts, result);
@@ -107,7 +110,8 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       (request: FastifyRequest<JobRoute>, reply) =>
         answerOnce(store, request, reply, async (completes) => {
           const job = await ownedJob(request, parts, request.params.job_id);
-          // First: the answer is kept with the effect, or a pause that was sent again would hold a job that was resumed since.
+          // Built before the effect, because the answer is stored with it: otherwise a repeated pause would
+          // hold a job that was resumed since.
           const toAnswer = await describer(parts, job, await trainedBaseModels(store, training.baseModels));
           return toAnswer(
             await act(job, (result) =>
@@ -119,7 +123,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   }
 }
 
-/** The job with what its events add. */
+/** Describes a job with its events. */
 async function describe(
   parts: Pick<RouteParts, 'store'>,
   job: TrainingJob,
@@ -128,7 +132,7 @@ async function describe(
   return (await describer(parts, job, trained))(job);
 }
 
-/** Describes a job, as it is then, with what its events add now. */
+/** Reads a job's events now, and returns a function that describes the job later. */
 async function describer(
   { store }: Pick<RouteParts, 'store'>,
   job: TrainingJob,

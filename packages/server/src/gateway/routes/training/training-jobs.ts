@@ -96,13 +96,13 @@ export function trainingJobRoutes(
       const start = lastEventIdOf(request) ?? after;
       const hasEnded = async () => (await store.getJob(job.id))?.finishedAt !== null;
       const readLive = async (seen: string | null): Promise<LiveBatch> => {
-        // Looked at first: the last event is there when the job has ended.
+        // Read first: an ended job already has its last event.
         const isOver = await hasEnded();
         const { items, hasMore } = await read(seen);
         return { events: items.map(toEventObject), isOver: isOver && !hasMore };
       };
       const first = await readLive(start);
-      // Without this status browsers would come back for ever.
+      // Without this status browsers would reconnect for ever.
       if (first.isOver && first.events.length === 0) return await reply.code(204).send();
       await sendLiveEvents(reply, watch, start, readLive);
       return reply;

@@ -24,7 +24,7 @@ const said = (content: string, reward: number) => ({
   ],
   reward,
 });
-/** Any JSON, as ART sends it from 0.5.19 on. */
+/** Any JSON, as ART has sent it since 0.5.19. */
 const METADATA = { scenario_id: 'one', tags: ['x', { of: [null, true] }] };
 const GROUPS = [
   { trajectories: [said('a', 1), { ...said('b', 0), metadata: METADATA }], metadata: METADATA },

@@ -106,7 +106,7 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
     );
   }
 
-  /** Null when nobody here knows the vocabulary, or those ids. */
+  /** Null if this process does not have the vocabulary, or those ids. */
   async function askTexts(base: string, tokenIds: readonly number[], signal: AbortSignal): Promise<string[] | null> {
     if (!inference.models.some(({ id }) => id === base)) return null;
     try {
@@ -125,13 +125,13 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
     return record;
   }
 
-  /** Null when its words are gone. */
+  /** Null if its data were removed. */
   async function groupOf({ blobKey, groupIndex }: TrajectoryRecord) {
     if (blobKey === null) return null;
     try {
       return await readStoredGroup(blobs, blobKey, groupIndex);
     } catch (error) {
-      // They went while this was asked.
+      // Removed during the read.
       if (error instanceof StoreError && error.code === 'store.blob_missing') return null;
       throw error;
     }

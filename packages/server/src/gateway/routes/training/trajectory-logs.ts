@@ -19,7 +19,10 @@ import { notFound, ownedModel } from '../owned.ts';
 
 type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>;
 
-/** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
+/**
+ * POST /v1/preview/models/{model_id}/log: stores the trajectories and adds their means to the latest
+ * checkpoint.
+ */
 export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
   const { store } = parts;
   void app.register(async (scope) => {

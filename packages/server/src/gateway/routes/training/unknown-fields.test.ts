@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Every route that trains or manages, with a body that it takes but for one field. */
+/** Every route for training or management, with a body that is valid except for one field. */
 const BODIES: readonly [string, () => [string, object], string, string][] = [
   [
     'an SFT job with a setting next to `config`',

@@ -3,7 +3,7 @@ import type { TrainingJob } from '@trainyard/store';
 
 import type { TrainedBaseModels } from '../../../seams/contract/trained-base-models.ts';
 
-/** Whatever keeps a job in the queue; null when it is not there. */
+/** Reason why a job is queued; null if it is not. */
 export function waitingFor(
   { status, pausedAt, baseModel }: Pick<TrainingJob, 'status' | 'pausedAt' | 'baseModel'>,
   trained: TrainedBaseModels,

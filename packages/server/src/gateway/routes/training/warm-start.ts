@@ -8,18 +8,17 @@ import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { contradictions } from '../../../training-data/wire/lora.ts';
 
-/** The start of a model: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
+/** Start of a model: its adapter's shape, and the weights of step 0 unless they are the base model's. */
 export interface ModelStart {
   lora: LoraShape;
   warmStart?: NewWarmStart;
 }
 
 /**
- * The checkpoint, or the imported adapter, that `lora.init_from` names; the new model takes its shape over.
- *
- * @param options the caller's entity, by name and id: what is another's is unknown
- * @throws {RequestError} `request.unknown_model`, `request.ambiguous_model`, `request.not_found`, `request.conflict`; `request.invalid` for another base model, or a shape that
- *   contradicts the checkpoint's
+ * Resolves the checkpoint, or the imported adapter, of `lora.init_from`; the new model takes its shape.
+ * @param options the caller's entity, by name and id: models of others are unknown
+ * @throws {RequestError} `request.unknown_model`, `request.ambiguous_model`, `request.not_found`,
+ * `request.conflict`; `request.invalid` for another base model, or a shape that contradicts the checkpoint's
  */
 export async function readWarmStart(
   parts: RouteParts,
@@ -72,8 +71,8 @@ async function importedAdapter(
 }
 
 /**
- * Whether a registration asks for what a model has. A name without a step, or with `best`, fits any step of that model: a script that is run again must
- * not fail because its teacher has learnt more.
+ * True if a registration matches an existing model. A name without a step, or with `best`, matches any step
+ * of that model: a repeated script must not fail because its teacher has been trained further.
  */
 export function fits(wire: LoraRequest, model: Model): boolean {
   if (contradictions(wire, model.lora, '').length > 0) return false;
@@ -86,7 +85,7 @@ export function fits(wire: LoraRequest, model: Model): boolean {
   return asked.name === has.name && isSame('entity') && isSame('project') && (asked.step === 'best' || isSame('step'));
 }
 
-/** Nobody may train on from weights that are gone, least of all silently from the base model. */
+/** Training must not continue without its initial weights, and least of all silently from the base model. */
 export function beginningIsGone(model: Model): RequestError {
   return new RequestError(
     'request.conflict',
