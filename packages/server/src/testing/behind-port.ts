@@ -55,7 +55,7 @@ export class MemberList {
   }
 }
 
-/** For a model that reads no files: directory keys serve as adapter paths. */
+/** Adapters of a model that reads no files: directory keys serve as paths. */
 const NO_FILES: EnginePortOptions['adapters'] = {
   find: async (request) => {
     const { adapter } = request;

@@ -24,7 +24,7 @@ const LOOK_MS = 1_000;
 const LOST_EVERY_MS = 15_000;
 /** Longer than the time between two heartbeats. */
 const SILENT_MS = 12_000;
-/** By then an answer that seemed lost has ended or been renewed. */
+/** Time after which an answer that seemed lost has ended or been renewed. */
 const FORGOTTEN_MS = 120_000;
 const LOST_AT_ONCE = 100;
 /** Longest wait for events of another process. */
@@ -81,7 +81,7 @@ export interface BackgroundAnswersOptions {
 export class BackgroundAnswers {
   readonly #store: BackgroundAnswersOptions['store'];
   readonly #log: Log;
-  /** By row, because an id may be reused before the end of its earlier answer was noticed. */
+  /** Keyed by row, because an id may be reused before the end of its earlier answer was noticed. */
   readonly #runs = new Map<number, Run>();
   /** Readers of events, by the name of their answer. */
   readonly #wakes = new Map<string, Set<() => void>>();

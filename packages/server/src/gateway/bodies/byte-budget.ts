@@ -18,7 +18,7 @@ export class ByteBudget {
   #usedBytes = 0;
   /** Holder of the reserve. While there is none, no body waits. */
   #reserved: ByteHold | null = null;
-  /** By owner, in order of requests. */
+  /** Keyed by owner, in order of requests. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #numAsked = 0;
 

@@ -26,7 +26,7 @@ const RELEASE_MS = 100;
 /** Duration of places in flight, and interval of their renewal. */
 const LEASE_MS = 15_000;
 const RENEWAL_MS = 5_000;
-/** By then a bucket is full, unless it is in debt, which the store has. */
+/** Time after which a bucket is full, unless it is in debt, which the store has. */
 const FORGET_MS = 60_000;
 
 export interface KeyLimiterOptions {

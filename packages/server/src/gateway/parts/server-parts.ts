@@ -140,7 +140,7 @@ export interface RouteParts extends ServerParts {
   operatorEntity: string | null;
   keepPolicy: KeepPolicy | null;
   versionUse: VersionUse;
-  /** By entity and requested name. */
+  /** Keyed by entity and requested name. */
   resolvedModels: LastKnown<ResolvedModel>;
   drain: Drain;
   health: ServiceHealth;

@@ -20,7 +20,7 @@ export interface MirroredRun extends RunReference {
 
 /** Tracking of runs, as routes use it. */
 export interface RunTracking {
-  /** For example `mlflow`. */
+  /** Name such as `mlflow`. */
   readonly name: string;
   /** Null while the tracker does not have it. */
   find(modelId: string): Promise<MirroredRun | null>;

@@ -31,7 +31,7 @@ export interface RunReference {
  * later: a tracker never fails a job, and may receive an item twice.
  */
 export interface RunTracker {
-  /** For example `mlflow`: key of the tracker's position in the store. */
+  /** Name such as `mlflow`: key of the tracker's position in the store. */
   readonly name: string;
   /** Creates a run, or finds the one it created for this `runId`. @throws {TrackerError} */
   begin(run: TrackedRun, signal: AbortSignal): Promise<RunReference>;

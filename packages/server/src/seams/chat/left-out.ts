@@ -14,7 +14,7 @@ export class LeftOut {
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
   }
 
-  /** For example `image=1, redacted_thinking=2`; empty if nothing was left out. */
+  /** Text such as `image=1, redacted_thinking=2`; empty if nothing was left out. */
   toString(): string {
     return [...this.#counts].map(([kind, count]) => `${kind}=${count}`).join(', ');
   }

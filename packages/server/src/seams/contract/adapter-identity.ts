@@ -8,9 +8,9 @@ const MAX_HEADER_BYTES = 16 * 2 ** 20;
 /** Maximum number of folders to cache. */
 const MAX_KNOWN = 10_000;
 
-/** By folder. Folders never change. */
+/** Keyed by folder. Folders never change. */
 const known = new Map<string, Promise<string>>();
-/** By digest: identities of adapters whose file does not contain the scale. */
+/** Keyed by digest: identities of adapters whose file does not contain the scale. */
 const identities = new Map<string, Set<string>>();
 
 /**

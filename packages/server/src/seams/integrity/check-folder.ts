@@ -33,7 +33,7 @@ export interface FolderCheck {
 }
 
 const digests = new DigestCache();
-/** By use and folder: stamps of the files when they last passed. */
+/** Keyed by use and folder: stamps of the files when they last passed. */
 const passed = new Map<string, string>();
 
 /**

@@ -36,7 +36,7 @@ export interface ModelFilesOptions {
 export class ModelFiles {
   readonly #options: ModelFilesOptions;
   readonly #known: Map<string, Known>;
-  /** By path: the damage found, with the file's stamp at that time. */
+  /** Keyed by path: the damage found, with the file's stamp at that time. */
   readonly #damaged = new Map<string, { readonly stamp: string; readonly error: DamagedFileError }>();
   readonly #end = new AbortController();
   #reading: Promise<void> = Promise.resolve();

@@ -60,7 +60,7 @@ export function keepSourceText(value: object, text: string): void {
   TEXTS.set(value, text);
 }
 
-/** For `toOrderedJson`: the value, or its text if `JSON.parse` loses part of it. */
+/** Input for `toOrderedJson`: the value, or its text if `JSON.parse` loses part of it. */
 export function asWritten(value: unknown): unknown {
   const text = sourceTextOf(value);
   return text === null ? value : new JsonText(text);

@@ -139,7 +139,7 @@ export class JobMetrics {
   }
 }
 
-/** By the name of a step's metric. */
+/** Labels keyed by the name of a step's metric. */
 const PARTS: Readonly<Record<string, string>> = {
   seconds_forward: 'forward',
   seconds_backward: 'backward',

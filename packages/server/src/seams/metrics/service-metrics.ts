@@ -114,7 +114,7 @@ export class ServiceMetrics {
     this.#durations.of(handler, method).add(seconds);
   }
 
-  /** By limit, not by key. */
+  /** Counts refusals by limit, not by key. */
   countRefusal(limit: keyof KeyLimits): void {
     this.#refusals.inc({ limit: KEY_LIMIT_NAMES[limit] });
   }
@@ -235,7 +235,7 @@ export class ServiceMetrics {
     return await this.#looking;
   }
 
-  /** By base model; 0 while it is not in memory. */
+  /** Gauge by base model; 0 while it is not in memory. */
   #gauge(registry: Registry, name: string, help: string, read: (stats: EngineStats) => number): void {
     const gauge = new Gauge({
       name,
@@ -263,7 +263,7 @@ export class ServiceMetrics {
     });
   }
 
-  /** By base model and server, if remote servers sample. */
+  /** Gauge by base model and server, if remote servers sample. */
   #memberFigure(registry: Registry, name: string, help: string, read: (member: BackendMember) => number): void {
     const gauge = new Gauge({
       name,

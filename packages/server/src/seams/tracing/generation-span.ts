@@ -85,7 +85,7 @@ const now = () => performance.now() / 1000;
 class GenerationSpan {
   readonly #span: Span;
   readonly #begunAt = now();
-  /** By choice; `abort` for choices that did not finish. */
+  /** Indexed by choice; `abort` for choices that did not finish. */
   readonly #finishReasons: string[];
   #startedAt: number | null = null;
   #firstTokenAt: number | null = null;

@@ -169,7 +169,7 @@ async function poolModelsOf(
   return found;
 }
 
-/** By default each model fits by itself, as without a budget. */
+/** Memory budget, bytes. By default each model fits by itself, as without a budget. */
 function budgetOf({ modelMemoryMegabytes: megabytes }: ServiceConfig, models: readonly PoolModel[]): number {
   if (megabytes !== null) return megabytes * 1e6;
   return Math.max(defaultBudget(), ...models.map(({ bytes }) => bytes));

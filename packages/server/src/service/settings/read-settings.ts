@@ -41,7 +41,7 @@ interface ConfigFile {
 
 interface Found {
   readonly raw: unknown;
-  /** For messages, such as `flag --port`. */
+  /** Source in messages, such as `flag --port`. */
   readonly source: string;
   readonly from: 'flag' | 'variable' | 'file';
 }

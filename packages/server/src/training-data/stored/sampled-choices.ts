@@ -61,7 +61,7 @@ function readAs(read: () => ReturnType<typeof trajectoryGroupOf>) {
   }
 }
 
-/** For tokens written as ids, servers may send the bytes of that writing instead of the text. */
+/** Bytes of each token. Servers that write tokens as ids may send the bytes of that writing instead. */
 function tokenBytes(item: unknown, ids: Int32Array): Uint8Array[] | null {
   const { content, refusal } = (item as { logprobs?: Record<string, unknown> | null }).logprobs ?? {};
   const entries = [content, refusal].find((list) => Array.isArray(list) && list.length > 0);

@@ -15,10 +15,10 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 /** Longest row for any base model; also ART's limit. */
 const MAX_ROW_TOKENS = 32_768;
 
-/** Names of the settings in a request, which mean the same. */
+/** Equivalent names of the settings in a request. */
 type ConfigName = 'experimental_config' | 'config';
 
-/** The name that a request uses. @throws {RequestError} `request.invalid` if it uses both */
+/** Name that a request uses. @throws {RequestError} `request.invalid` if it uses both */
 export function configNameOf({
   experimental_config: own,
   config,
@@ -40,10 +40,10 @@ export interface JobConfig {
 }
 
 /**
- * Reads the settings of a job. Null and absent are the same: the default.
- *
- * @param contextLength longest sequence of the base model, tokens: longer histories are left out and counted
- * @throws {RequestError} `request.invalid` for values outside their limits, or that contradict each other, naming the field
+ * Reads the settings of a job. Null and absent mean the default.
+ * @param contextLength longest sequence of the base model, tokens: longer histories are omitted and counted
+ * @throws {RequestError} `request.invalid` for values outside their limits, or that contradict each other,
+ * with the field
  */
 export function readJobConfig(
   wire: WireTrainingConfig | null | undefined,

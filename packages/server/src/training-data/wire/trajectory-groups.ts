@@ -154,7 +154,7 @@ function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' 
   };
 }
 
-/** For a choice with its own tokens: sampling settings and prompt from its record. */
+/** Sampling settings and prompt from the record of a choice with its own tokens. */
 function drawnAs(
   item: Record<string, unknown>,
   options: GroupOptions,

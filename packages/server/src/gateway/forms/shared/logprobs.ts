@@ -16,7 +16,7 @@ function toEntry(logprob: TokenLogprob, hasTokensAsIds: boolean): TokenLogprobEn
   return { ...toTopEntry(logprob, hasTokensAsIds), bytes: logprob.bytes, top_logprobs: topLogprobs };
 }
 
-/** For tokens as ids, vLLM sends the bytes of that text here, and its clients expect them. */
+/** With tokens as ids, the entry has the bytes of that text, as vLLM sends and its clients expect. */
 function toTopEntry({ id, text, logprob, bytes }: TopLogprob, hasTokensAsIds: boolean): TopLogprobEntry {
   if (!hasTokensAsIds) return { token: text, logprob: floored(logprob), bytes };
   const token = `token_id:${id}`;
