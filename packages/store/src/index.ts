@@ -72,6 +72,7 @@ export {
   type NewLiveAnswer,
   type WholeAnswer,
 } from './contract/kept-answer.ts';
+export type { CompletesWith, IdempotentAnswer } from './contract/idempotent-answer.ts';
 export type { BeforeUnpacking, KeptScope } from './contract/kept-scope.ts';
 export type {
   AddResult,
@@ -176,7 +177,6 @@ export type {
   FindModelResult,
   FinishedExport,
   FinishedJob,
-  IdempotentAnswer,
   IdempotentState,
   JobControlResult,
   JobFilter,

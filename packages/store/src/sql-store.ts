@@ -66,7 +66,6 @@ import type {
   ArtifactName,
   CancelJobResult,
   CommittedAdapter,
-  CompletesWith,
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,
@@ -75,7 +74,6 @@ import type {
   FindModelResult,
   FinishedExport,
   FinishedJob,
-  IdempotentAnswer,
   IdempotentState,
   JobControlResult,
   JobFilter,
@@ -111,6 +109,7 @@ import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
 import { ConversationStore } from './buffers/conversation-store.ts';
 import { KeptAnswerStore } from './buffers/kept-answer-store.ts';
 import { RequestsInProgress } from './buffers/requests-in-progress.ts';
+import type { CompletesWith, IdempotentAnswer } from './contract/idempotent-answer.ts';
 import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
   cancelJob,
@@ -228,14 +227,15 @@ export class SqlStore implements Store {
     this.#knownKeys = new KnownKeys(keys, { outageMs });
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
-    this.#conversations = new ConversationStore(sql, clock, conversations);
+    this.#requests = new RequestsInProgress(sql, clock, instanceId);
+    this.#conversations = new ConversationStore(sql, { clock, requests: this.#requests, limits: conversations });
     this.#keptAnswers = new KeptAnswerStore(sql, {
       clock,
       owner: instanceId,
       limits,
       conversations: this.#conversations,
+      requests: this.#requests,
     });
-    this.#requests = new RequestsInProgress(sql, clock, instanceId);
   }
 
   // entities and keys

@@ -15,6 +15,7 @@ import {
   type NewConversation,
 } from '../contract/conversation.ts';
 import { StoreError } from '../contract/errors.ts';
+import type { CompletesWith, IdempotentAnswer } from '../contract/idempotent-answer.ts';
 import type { BeforeUnpacking, KeptScope } from '../contract/kept-scope.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import {
@@ -27,6 +28,7 @@ import {
 import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes } from './entity-bytes.ts';
+import type { RequestsInProgress } from './requests-in-progress.ts';
 
 /** Options for uses and removals, which can be repeated without loss. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
@@ -40,28 +42,45 @@ export interface PackedTurn {
   readonly items: readonly PackedItem[];
 }
 
+export interface ConversationStoreOptions {
+  readonly clock: () => number;
+  /** Keeps the answers to requests that come with writes. */
+  readonly requests: Pick<RequestsInProgress, 'completeIn'>;
+  readonly limits?: Partial<ConversationLimits> | undefined;
+}
+
 /** Conversations in an SQL database. Each writing call is one transaction; texts are compressed before it. */
 export class ConversationStore implements Conversations {
   readonly limits: ConversationLimits;
   readonly #sql: Sql;
   readonly #clock: () => number;
+  readonly #requests: ConversationStoreOptions['requests'];
   readonly #bytes = new EntityBytes();
 
-  constructor(sql: Sql, clock: () => number, limits: Partial<ConversationLimits> = {}) {
+  constructor(sql: Sql, { clock, requests, limits = {} }: ConversationStoreOptions) {
     this.#sql = sql;
     this.#clock = clock;
+    this.#requests = requests;
     this.limits = { ...DEFAULT_CONVERSATION_LIMITS, ...limits };
   }
 
-  async create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>> {
+  async create(
+    conversation: NewConversation,
+    completes?: CompletesWith<Conversation>,
+  ): Promise<Conversation | Exclude<AddResult, 'added' | 'unknown'>> {
     const packed = await packItems(conversation.items);
     return await this.#write(async (tables) => {
       const now = this.#clock();
       const row = await tables.conversations.insert(conversation, now, now + this.limits.lifetimeMs);
       if (row === undefined) return 'taken';
       const result = await this.#add(tables, row, packed, row.size_bytes);
-      if (result !== 'added') await tables.conversations.deleteRow(row.position);
-      return result;
+      if (result !== 'added') {
+        await tables.conversations.deleteRow(row.position);
+        return result;
+      }
+      const created = toConversation(row);
+      await this.#complete(tables, completes?.(created));
+      return created;
     });
   }
 
@@ -85,18 +104,28 @@ export class ConversationStore implements Conversations {
     return isName(key.id) && (await this.#write(({ conversations }) => conversations.delete(key)));
   }
 
-  async add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult> {
+  async add(
+    key: ConversationKey,
+    items: readonly ConversationItem[],
+    completes?: IdempotentAnswer,
+  ): Promise<AddResult> {
     if (!isName(key.id)) return 'unknown';
     const packed = await packItems(items);
     return await this.#write(async (tables) => {
       const row = await tables.conversations.find(key);
-      return row === undefined ? 'unknown' : await this.#add(tables, row, packed, 0);
+      const result = row === undefined ? 'unknown' : await this.#add(tables, row, packed, 0);
+      if (result === 'added') await this.#complete(tables, completes);
+      return result;
     });
   }
 
-  async append(turn: ConversationTurn): Promise<boolean> {
+  async append(turn: ConversationTurn, completes?: IdempotentAnswer): Promise<boolean> {
     const packed = await this.packTurn(turn);
-    return await this.#write((tables) => this.appendPacked(tables, packed));
+    return await this.#write(async (tables) => {
+      const isAdded = await this.appendPacked(tables, packed);
+      await this.#complete(tables, completes);
+      return isAdded;
+    });
   }
 
   async packTurn({ conversation, items }: ConversationTurn): Promise<PackedTurn> {
@@ -218,6 +247,10 @@ export class ConversationStore implements Conversations {
 
   async #row(key: ConversationKey): Promise<ConversationRow | undefined> {
     return isName(key.id) ? await openTables(this.#sql).conversations.find(key) : undefined;
+  }
+
+  async #complete(tables: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
+    if (answer !== undefined) await this.#requests.completeIn(tables, answer);
   }
 
   #write<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {

@@ -19,13 +19,15 @@ import {
   type NewLiveAnswer,
   type WholeAnswer,
 } from '../contract/kept-answer.ts';
+import type { CompletesWith, IdempotentAnswer } from '../contract/idempotent-answer.ts';
 import type { BeforeUnpacking, KeptScope } from '../contract/kept-scope.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
-import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
+import type { KeptAnswerRow, PackedAnswer } from '../tables/kept-answers/kept-answer-table.ts';
 import { packJson, packLines, unpackedBytes, unpackJson, unpackLines } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import type { ConversationStore, PackedTurn } from './conversation-store.ts';
 import { EntityBytes } from './entity-bytes.ts';
+import type { RequestsInProgress } from './requests-in-progress.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
@@ -41,7 +43,22 @@ export interface KeptAnswerStoreOptions {
   readonly limits?: Partial<KeptAnswerLimits> | undefined;
   /** Receives the turns that come with answers. */
   readonly conversations: ConversationStore;
+  /** Keeps the answers to requests that come with writes. */
+  readonly requests: Pick<RequestsInProgress, 'completeIn'>;
 }
+
+/** A new answer with everything that is written with it. */
+interface Insertion {
+  readonly answer: NewKeptAnswer<KeptAnswerStatus>;
+  /** Null for an ended answer. */
+  readonly leaseMs: number | null;
+  readonly events?: readonly string[];
+  readonly turn?: PackedTurn | undefined;
+  readonly completes: CompletesWith<KeepResult> | undefined;
+}
+
+/** Row of the answer, or the reason why it is not kept. */
+type Inserted = number | Exclude<KeepResult, 'kept'>;
 
 /** Kept answers in an SQL database. Each writing call is one transaction; texts are compressed before it. */
 export class KeptAnswerStore implements KeptAnswers {
@@ -50,53 +67,70 @@ export class KeptAnswerStore implements KeptAnswers {
   readonly #owner: string;
   readonly #limits: KeptAnswerLimits;
   readonly #conversations: ConversationStore;
+  readonly #requests: KeptAnswerStoreOptions['requests'];
   readonly #bytes = new EntityBytes();
 
-  constructor(sql: Sql, { clock, owner, limits = {}, conversations }: KeptAnswerStoreOptions) {
+  constructor(sql: Sql, { clock, owner, limits = {}, conversations, requests }: KeptAnswerStoreOptions) {
     this.#sql = sql;
     this.#clock = clock;
     this.#owner = owner;
     this.#limits = { ...DEFAULT_KEPT_ANSWER_LIMITS, ...limits };
     this.#conversations = conversations;
+    this.#requests = requests;
   }
 
-  async keep(answer: NewKeptAnswer, turn?: ConversationTurn): Promise<KeepResult> {
+  async keep(
+    answer: NewKeptAnswer,
+    turn?: ConversationTurn,
+    completes?: CompletesWith<KeepResult>,
+  ): Promise<KeepResult> {
     const packed = turn && (await this.#conversations.packTurn(turn));
-    const result = await this.#insert(answer, null, [], packed);
+    const result = await this.#insert({ answer, leaseMs: null, turn: packed, completes });
     return typeof result === 'string' ? result : 'kept';
   }
 
-  async begin({ leaseMs, events = [], ...answer }: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>> {
+  async begin(
+    { leaseMs, events = [], ...answer }: NewLiveAnswer,
+    completes?: IdempotentAnswer,
+  ): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>> {
     const { entityId, project, id } = answer;
-    const row = await this.#insert(answer, leaseMs, events);
+    const ifKept = (result: KeepResult) => (result === 'kept' ? completes : undefined);
+    const row = await this.#insert({ answer, leaseMs, events, completes: completes && ifKept });
     return typeof row === 'string' ? row : { entityId, project, id, row };
   }
 
-  async #insert(
-    { answer, input, ...rest }: NewKeptAnswer<KeptAnswerStatus>,
-    leaseMs: number | null,
-    events: readonly string[] = [],
-    turn?: PackedTurn,
-  ): Promise<number | Exclude<KeepResult, 'kept'>> {
-    const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
+  async #insert({ answer, leaseMs, events = [], turn, completes }: Insertion): Promise<Inserted> {
+    const packed = { ...answer, answer: await packJson(answer.answer), input: await packJson(answer.input) };
     const lines = events.length === 0 ? null : await packLines(events);
     return await this.#write(
       async (tables) => {
-        const { modelId, entityId } = rest;
         if (turn !== undefined) await this.#conversations.appendPacked(tables, turn);
-        if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
-        const now = this.#clock();
-        const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
-        const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
-        const added = await tables.keptAnswers.insert(packed, times, lease);
-        if (added === null) return 'busy';
-        if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
-        if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
-        await tables.keptAnswers.deleteRow(added.row);
-        return 'no_room';
+        const result = await this.#insertPacked(tables, packed, leaseMs, lines);
+        const stored = completes?.(typeof result === 'string' ? result : 'kept');
+        if (stored !== undefined) await this.#requests.completeIn(tables, stored);
+        return result;
       },
-      leaseMs === null && turn === undefined ? NOT_DURABLE : DURABLE,
+      leaseMs === null && turn === undefined && completes === undefined ? NOT_DURABLE : DURABLE,
     );
+  }
+
+  async #insertPacked(
+    tables: Tables,
+    answer: PackedAnswer,
+    leaseMs: number | null,
+    lines: Uint8Array | null,
+  ): Promise<Inserted> {
+    const { modelId, entityId } = answer;
+    if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
+    const now = this.#clock();
+    const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
+    const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
+    const added = await tables.keptAnswers.insert(answer, times, lease);
+    if (added === null) return 'busy';
+    if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
+    if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
+    await tables.keptAnswers.deleteRow(added.row);
+    return 'no_room';
   }
 
   async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {

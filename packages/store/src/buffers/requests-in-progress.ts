@@ -1,6 +1,7 @@
 import { StoreError } from '../contract/errors.ts';
+import type { IdempotentAnswer } from '../contract/idempotent-answer.ts';
 import type { Sql } from '../contract/sql.ts';
-import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
+import type { IdempotentState } from '../contract/store.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 
 /** Time between two renewals of requests in progress; a third of their lifetime. */

@@ -1,3 +1,4 @@
+import type { CompletesWith, IdempotentAnswer } from './idempotent-answer.ts';
 import type { BeforeUnpacking, KeptScope } from './kept-scope.ts';
 
 /** Name of a conversation within its scope. */
@@ -74,18 +75,23 @@ export const DEFAULT_CONVERSATION_LIMITS: ConversationLimits = {
  */
 export interface Conversations {
   readonly limits: ConversationLimits;
-  /** @returns `added` if it was created */
-  create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>>;
+  /** @param completes answer to the request, kept if the conversation was created */
+  create(
+    conversation: NewConversation,
+    completes?: CompletesWith<Conversation>,
+  ): Promise<Conversation | Exclude<AddResult, 'added' | 'unknown'>>;
   find(key: ConversationKey): Promise<Conversation | null>;
   setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null>;
   delete(key: ConversationKey): Promise<boolean>;
-  add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult>;
+  /** @param completes answer to the request, kept if the items were added */
+  add(key: ConversationKey, items: readonly ConversationItem[], completes?: IdempotentAnswer): Promise<AddResult>;
   /**
    * Adds the items of an answer, also above the limits: they are computed already, and the next request is
    * refused. An item whose id is taken gets a new one.
+   * @param completes answer to the request, kept in any case
    * @returns false for an unknown conversation
    */
-  append(turn: ConversationTurn): Promise<boolean>;
+  append(turn: ConversationTurn, completes?: IdempotentAnswer): Promise<boolean>;
   /** Reads all items in order. Counts as a use. */
   readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null>;
   /** @throws {StoreError} `store.cursor_unknown` */

@@ -1,4 +1,5 @@
 import type { ConversationTurn } from './conversation.ts';
+import type { CompletesWith, IdempotentAnswer } from './idempotent-answer.ts';
 import type { BeforeUnpacking, KeptScope } from './kept-scope.ts';
 
 export const LIVE_ANSWER_STATUSES = ['queued', 'in_progress'] as const;
@@ -95,10 +96,16 @@ export const DEFAULT_KEPT_ANSWER_LIMITS: KeptAnswerLimits = { lifetimeMs: 24 * 3
  * process; a power failure may lose the last ones.
  */
 export interface KeptAnswers {
-  /** @param turn added to its conversation in the same transaction, even if the answer is not kept */
-  keep(answer: NewKeptAnswer, turn?: ConversationTurn): Promise<KeepResult>;
-  /** Starts to keep an answer that this process computes. */
-  begin(answer: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
+  /**
+   * @param turn added to its conversation in the same transaction, even if the answer is not kept
+   * @param completes answer to the request, kept with any result
+   */
+  keep(answer: NewKeptAnswer, turn?: ConversationTurn, completes?: CompletesWith<KeepResult>): Promise<KeepResult>;
+  /**
+   * Starts to keep an answer that this process computes.
+   * @param completes answer to the request, kept if this process computes it
+   */
+  begin(answer: NewLiveAnswer, completes?: IdempotentAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
   find(scope: KeptScope, id: string): Promise<KeptAnswer | null>;
   /** The answer with its input, which may be a hundred times as long. */
   findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null>;

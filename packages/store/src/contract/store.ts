@@ -1,6 +1,7 @@
 import type { CheckpointRetention, MarkedCheckpoints } from './checkpoint-retention.ts';
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
 import type { Conversations } from './conversation.ts';
+import type { CompletesWith, IdempotentAnswer } from './idempotent-answer.ts';
 import type { KeptAnswers } from './kept-answer.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
@@ -848,19 +849,6 @@ export interface RemovedAdapters {
   /** Adapter versions that no model and no import has any more. */
   digests: string[];
   blobKeys: string[];
-}
-
-/**
- * Makes the answer to a request from a result known only in the transaction, and keeps it there, so that a
- * repeat never has the effect again. Undefined: the request had no key.
- */
-export type CompletesWith<Result> = (result: Result) => IdempotentAnswer | undefined;
-
-export interface IdempotentAnswer {
-  keyId: string;
-  key: string;
-  status: number;
-  body: string;
 }
 
 /** `mismatch`: the key was used for another request. */

@@ -1,4 +1,5 @@
-import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
+import type { IdempotentAnswer } from '../contract/idempotent-answer.ts';
+import type { IdempotentState } from '../contract/store.ts';
 import { holds, leaseBounds } from '../contract/lease.ts';
 import type { Statements } from '../contract/sql.ts';
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationItem, ConversationKey } from '../contract/conversation.ts';
+import type { IdempotentAnswer } from '../contract/idempotent-answer.ts';
 import type { NewKeptAnswer } from '../contract/kept-answer.ts';
 import type { KeptScope } from '../contract/kept-scope.ts';
 import type { Store } from '../contract/store.ts';
@@ -44,12 +45,13 @@ export function conversationSuite(makeHarness: MakeHarness): void {
 
     it('come back with their items in order, also from another handle', async () => {
       const items = [item('c'), item('a'), item('b', 'x'.repeat(10_000))];
-      expect(await make('conv_a', items.slice(0, 2))).toBe('added');
+      const made = { ...key, metadata: '{}', createdAt: clock.nowMs };
+      expect(await make('conv_a', items.slice(0, 2))).toEqual(made);
       expect(await make()).toBe('taken');
       const other = await harness.open({ clock: clock.read });
       expect(await other.conversations.add(key, items.slice(2))).toBe('added');
       expect(await store.conversations.readAll(key)).toEqual(items);
-      expect(await other.conversations.find(key)).toEqual({ ...key, metadata: '{}', createdAt: clock.nowMs });
+      expect(await other.conversations.find(key)).toEqual(made);
       expect(await other.conversations.findItem(key, 'a')).toEqual(item('a'));
       expect(await other.conversations.findItem(key, 'd')).toBeNull();
       const told: number[] = [];
@@ -107,7 +109,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
           expect(await conversations.findItemOfAny(later, 'm\0')).toBeNull();
         }
         const items = [item('m', String(index))];
-        expect(await conversations.create({ ...own, id: 'conv_a', metadata: '{}', items })).toBe('added');
+        expect(await conversations.create({ ...own, id: 'conv_a', metadata: '{}', items })).toMatchObject(own);
       }
       for (const [index, own] of scopes.entries())
         expect(await conversations.findItemOfAny(own, 'm')).toEqual(item('m', String(index)));
@@ -210,6 +212,44 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       await store.conversations.delete(key);
       expect(await store.keptAnswers.keep(answer(), turn)).toBe('kept');
       expect(await idsOf()).toBeNull();
+    });
+
+    it('are written with the answer to their request, or not at all', async () => {
+      const { conversations, keptAnswers } = store;
+      const turn = (id: string) => ({ conversation: key, items: [item(id)] });
+      const live = { ...answer({ id: 'live' }), status: 'queued', leaseMs: 30_000 } as const;
+      const writes: Record<string, (completes: IdempotentAnswer) => Promise<unknown>> = {
+        create: (completes) => conversations.create({ ...key, metadata: '{}', items: [] }, () => completes),
+        add: (completes) => conversations.add(key, [item('added')], completes),
+        append: (completes) => conversations.append(turn('appended'), completes),
+        keep: (completes) => keptAnswers.keep(answer(), turn('kept'), () => completes),
+        begin: (completes) => keptAnswers.begin(live, completes),
+      };
+      for (const [name, write] of Object.entries(writes)) {
+        const before = await idsOf();
+        const request = { keyId: 'k', key: name, requestHash: 'h' };
+        const completes = { keyId: 'k', key: name, status: 200, body: '{}' };
+        await expect(write(completes), name).rejects.toMatchObject({ code: 'store.busy' });
+        expect(await idsOf(), name).toEqual(before);
+        await store.beginIdempotent(request);
+        await write(completes);
+        expect(await store.beginIdempotent(request), name).toEqual({ kind: 'completed', status: 200, body: '{}' });
+      }
+      expect(await idsOf()).toEqual(['added', 'appended', 'kept']);
+      expect(await keptAnswers.find(scope, 'live')).not.toBeNull();
+    });
+
+    it('that are refused leave the request open', async () => {
+      const { conversations, keptAnswers } = store;
+      const completes = { keyId: 'k', key: 'once', status: 200, body: '{}' };
+      const request = { keyId: 'k', key: 'once', requestHash: 'h' };
+      await store.beginIdempotent(request);
+      expect(await conversations.add(key, [item('a')], completes)).toBe('unknown');
+      await make();
+      expect(await conversations.create({ ...key, metadata: '{}', items: [] }, () => completes)).toBe('taken');
+      const live = { ...answer({ modelId: 'gone' }), status: 'queued', leaseMs: 30_000 } as const;
+      expect(await keptAnswers.begin(live, completes)).toBe('model_deleted');
+      expect((await store.beginIdempotent(request)).kind).toBe('in_progress');
     });
 
     it('expire after their last use when they are purged, and by nothing else', async () => {

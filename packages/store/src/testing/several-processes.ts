@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderBlobs } from '../blobs/folder-blobs.ts';
 import { takeCensus } from '../blobs/orphans.ts';
 import { checkOwnBlobs } from '../blobs/own-blobs.ts';
-import type { IdempotentAnswer, Store } from '../contract/store.ts';
+import type { IdempotentAnswer } from '../contract/idempotent-answer.ts';
+import type { Store } from '../contract/store.ts';
 import { addJob, addModel, claim, claimExport, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const MINUTE_MS = 60_000;

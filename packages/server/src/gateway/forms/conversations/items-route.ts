@@ -38,13 +38,14 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
     path,
     { config, schema: { body: CreateItemsRequestSchema, querystring: ItemQuerySchema } },
     (request, reply) =>
-      answerOnce(parts.store, request, reply, async () => {
+      answerOnce(parts.store, request, reply, async (completes) => {
         checkQuery(request.query);
         const key = keyOf(request);
         known(await conversations.find(key), key);
         const items = await itemsToAdd(request, request.body.items, parts);
-        refuse(await conversations.add(key, items), key, parts);
-        return toList(items, false);
+        const list = toList(items, false);
+        refuse(await conversations.add(key, items, completes(list)), key, parts);
+        return list;
       }),
   );
 

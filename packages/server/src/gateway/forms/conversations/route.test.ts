@@ -6,6 +6,7 @@ import type {
   ResponseEvent,
   ResponseInputItem,
 } from '@trainyard/protocol';
+import { StoreError } from '@trainyard/store';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { ScriptedEngineInference } from '../../../testing/scripted-engine.ts';
@@ -139,6 +140,27 @@ describe('/v1/conversations', () => {
     const again = { 'idempotency-key': crypto.randomUUID() };
     for (let repeat = 0; repeat < 2; repeat += 1) await send('POST', `/${id}/items`, body, again);
     expect(await itemsOf(id)).toHaveLength(2);
+  });
+
+  test('a request that fails after its write has one effect: its repeat gets the answer', async () => {
+    const id = await make();
+    const item = { items: [{ role: 'user', content: 'One.' }] };
+    for (const [path, body] of [
+      ['/v1/conversations', item],
+      [`/v1/conversations/${id}/items`, item],
+      ['/v1/responses', { input: 'Two.', conversation: id }],
+      ['/v1/responses', { input: 'Three.', conversation: id, store: false }],
+      ['/v1/responses', { input: 'Four.', conversation: id, background: true }],
+    ] as const) {
+      vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(new StoreError('store.busy', 'busy'));
+      const headers = { 'idempotency-key': crypto.randomUUID() };
+      expect((await server.request('POST', path, body, headers)).statusCode).toBe(503);
+      const repeated = await server.request('POST', path, body, headers);
+      expect([repeated.statusCode, repeated.headers['idempotent-replayed']]).toEqual([200, 'true']);
+      if ('background' in body) await ended(repeated.json<Response>().id);
+    }
+    const inputs = ['One.', 'Two.', 'Three.', 'Four.'];
+    expect(textsOf(await itemsOf(id)).filter((text) => inputs.includes(String(text)))).toEqual(inputs);
   });
 
   test('are unknown to other owners and other projects', async () => {

@@ -43,17 +43,18 @@ export function conversationRoutes(app: FastifyInstance, parts: RouteParts): voi
       preValidation: normalizedBody((body) => body ?? {}),
     },
     (request, reply) =>
-      answerOnce(parts.store, request, reply, async () => {
+      answerOnce(parts.store, request, reply, async (completes) => {
         const { items, metadata } = request.body;
         const id = `conv_${randomUUID().replaceAll('-', '')}`;
         const key = { ...keptScopeOf(request), id };
-        const added = await itemsToAdd(request, items ?? [], parts);
-        refuse(
-          await conversations.create({ ...key, metadata: JSON.stringify(metadata ?? {}), items: added }),
-          key,
-          parts,
-        );
-        return toObject(known(await conversations.find(key), key));
+        const conversation = {
+          ...key,
+          metadata: JSON.stringify(metadata ?? {}),
+          items: await itemsToAdd(request, items ?? [], parts),
+        };
+        const created = await conversations.create(conversation, (result) => completes(toObject(result)));
+        if (typeof created === 'string') throw refusal(created, key, parts);
+        return toObject(created);
       }),
   );
 
@@ -107,22 +108,28 @@ export async function itemsToAdd(
 }
 
 /** @throws {RequestError} unless the items were added */
-export function refuse(result: AddResult, { id }: ConversationKey, { store }: RouteParts): void {
-  const { maxItems, maxTextBytes } = store.conversations.limits;
+export function refuse(result: AddResult, key: ConversationKey, parts: RouteParts): void {
+  if (result !== 'added') throw refusal(result, key, parts);
+}
+
+function refusal(
+  result: Exclude<AddResult, 'added'>,
+  { id }: ConversationKey,
+  { store: { conversations } }: RouteParts,
+): RequestError {
+  const { maxItems, maxTextBytes } = conversations.limits;
   switch (result) {
-    case 'added':
-      return;
     case 'unknown':
-      throw unknownConversation(id, 'conversation_id');
+      return unknownConversation(id, 'conversation_id');
     case 'taken':
-      throw conflict('items', 'The conversation already has an item with an id of `items`. Send only new items');
+      return conflict('items', 'The conversation already has an item with an id of `items`. Send only new items');
     case 'full':
-      throw conflict(
+      return conflict(
         'items',
         `A conversation has at most ${maxItems} items and ${maxTextBytes} bytes, and room for it (--store-responses-megabytes). Delete items, or start another one`,
       );
     default:
-      result satisfies never;
+      return result satisfies never;
   }
 }
 

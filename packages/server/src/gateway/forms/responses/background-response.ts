@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ChatCompletionRequest, Response, ResponseEvent, ResponsesRequest } from '@trainyard/protocol';
 import type { AnswerKey } from '@trainyard/store';
 
+import type { Completes } from '../../answers/idempotency.ts';
 import { callerOf } from '../../edge/auth.ts';
 import { detachRequest } from '../../edge/detached-request.ts';
 import type { BackgroundWork } from '../../background/background-answers.ts';
@@ -23,6 +24,7 @@ export async function startInBackground(
   original: FastifyRequest,
   sent: ResponsesRequest,
   parts: RouteParts,
+  completes?: Completes,
 ): Promise<{ key: AnswerKey; queued: Response; asked: ChatCompletionRequest }> {
   const { request, end } = detachRequest(original);
   try {
@@ -39,7 +41,7 @@ export async function startInBackground(
     const queued = queuedAnswer(opening);
     const isStreamed = sent.stream === true;
     const first: ResponseEvent = { type: 'response.created', sequence_number: 0, response: queued };
-    const answer = await turn.begin(queued, chat.model, isStreamed ? [first] : []);
+    const answer = await turn.begin(queued, chat.model, { events: isStreamed ? [first] : [], completes });
     const run: BackgroundWork['run'] = async (signal, onEvent) => {
       let count = 0;
       try {

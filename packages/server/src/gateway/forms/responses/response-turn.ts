@@ -1,7 +1,15 @@
 import type { FastifyRequest } from 'fastify';
 import type { Response, ResponseEvent, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
-import type { ConversationKey, ConversationTurn, KeptScope, LiveAnswer, NewKeptAnswer } from '@trainyard/store';
+import type {
+  ConversationKey,
+  ConversationTurn,
+  KeepResult,
+  KeptScope,
+  LiveAnswer,
+  NewKeptAnswer,
+} from '@trainyard/store';
 
+import type { Completes } from '../../answers/idempotency.ts';
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
@@ -22,12 +30,16 @@ export interface ResponseTurn {
   readonly body: ResponsesRequest;
   readonly facts: AnswerFacts;
   /** Stores a queued answer, which this process computes, with its first events. @throws {RequestError} */
-  begin(queued: QueuedAnswer, model: ResolvedModel, events: readonly ResponseEvent[]): Promise<LiveAnswer>;
+  begin(
+    queued: QueuedAnswer,
+    model: ResolvedModel,
+    also: { readonly events: readonly ResponseEvent[]; readonly completes: Completes | undefined },
+  ): Promise<LiveAnswer>;
   /**
    * Keeps the answer and extends its conversation, if requested.
    * @returns the answer, which shows if it was kept
    */
-  keep(answer: Response, model: ResolvedModel): Promise<Response>;
+  keep(answer: Response, model: ResolvedModel, completes?: Completes): Promise<Response>;
   /**
    * Items that an ended answer adds to its conversation. Null without a conversation, and if it failed or was
    * cancelled.
@@ -78,12 +90,13 @@ export async function openTurn(
     body: isWhole ? body : { ...body, input: [...history, ...sent] },
     facts,
     turnOf,
-    begin: async (queued, model, events) => {
-      const result = await parts.store.keptAnswers.begin({
+    begin: async (queued, model, { events, completes }) => {
+      const live = {
         ...rowOf(request, { scope, answer: queued, model, items }),
         leaseMs: ANSWER_LEASE_MS,
         events: events.map(toOrderedJson),
-      });
+      };
+      const result = await parts.store.keptAnswers.begin(live, completes?.(queued));
       if (typeof result !== 'string') return result;
       if (result === 'no_room')
         throw new RequestError(
@@ -94,17 +107,18 @@ export async function openTurn(
         ? conflict('request_id', `An answer with the id ${quoted(queued.id)} is being computed`)
         : new RequestError('request.unknown_model', `The model \`${model.name}\` was deleted`, { param: 'model' });
     },
-    keep: async (answer, model) => {
+    keep: async (answer, model, completes) => {
       const { status } = answer;
       const turn = turnOf(answer);
       if (!isEnded(status) || (!isKept && turn === null)) return answer;
       try {
         if (isKept) {
           const row = rowOf(request, { scope, answer: { ...answer, status }, model, items });
-          const result = await parts.store.keptAnswers.keep(row, turn ?? undefined);
-          return result === 'kept' ? answer : { ...answer, store: false };
+          const toAnswer = (result: KeepResult) => (result === 'kept' ? answer : { ...answer, store: false });
+          const completesWith = completes && ((result: KeepResult) => completes(toAnswer(result)));
+          return toAnswer(await parts.store.keptAnswers.keep(row, turn ?? undefined, completesWith));
         }
-        if (turn !== null) await parts.store.conversations.append(turn);
+        if (turn !== null) await parts.store.conversations.append(turn, completes?.(answer));
         return answer;
       } catch (error) {
         // Its client still gets it.

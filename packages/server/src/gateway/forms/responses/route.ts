@@ -42,9 +42,9 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       const signal = abortOnDisconnect(reply);
       const sent = request.body;
       if (!sent.stream) {
-        return answerOnce(parts.store, request, reply, async () => {
+        return answerOnce(parts.store, request, reply, async (completes) => {
           if (sent.background) {
-            const { queued, asked } = await startInBackground(request, sent, parts);
+            const { queued, asked } = await startInBackground(request, sent, parts, completes);
             reportLeftOut(reply, asked);
             return queued;
           }
@@ -53,7 +53,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
             const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts));
-            return await turn.keep(answer, chat.model);
+            return await turn.keep(answer, chat.model, completes);
           });
         });
       }
