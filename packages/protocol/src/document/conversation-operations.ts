@@ -16,7 +16,7 @@ const ITEM_ID = { ...CONVERSATION_ID, item_id: 'Id of one of its items.' };
 const UNKNOWN = ['request.not_found'];
 const ADDS = [...BODY, ...IDEMPOTENCY, 'request.conflict', 'request.unsupported', 'request.not_found'];
 const OWN =
-  'Conversations of other keys count as unknown, unless the keys have one owner and the requests name one project.';
+  'A conversation is visible only to its own key, or to keys of the same owner in requests that name the same project. For others it does not exist.';
 
 const shared = { scope: 'inference', tag: 'Inference' } as const;
 
@@ -28,7 +28,7 @@ export const CONVERSATION_OPERATIONS: readonly Operation[] = [
     paths: ['/v1/conversations'],
     summary: 'Create a conversation',
     description:
-      'Items that `conversation` of a response puts before its `input`, and to which answers add theirs. A conversation is kept for `--store-responses` after its last use; with `off` none can be created.',
+      'A list of items. A response with `conversation` reads them before its `input` and appends its own items. A conversation is kept for `--store-responses` after its last use; with `off` none can be created.',
     isIdempotent: true,
     body: CreateConversationRequestSchema,
     answer: ConversationSchema,
@@ -40,7 +40,7 @@ export const CONVERSATION_OPERATIONS: readonly Operation[] = [
     method: 'get',
     paths: ['/v1/conversations/{conversation_id}'],
     summary: 'Read a conversation',
-    description: `Without its items. ${OWN}`,
+    description: `Returns the conversation without its items. ${OWN}`,
     pathParameters: CONVERSATION_ID,
     answer: ConversationSchema,
     faults: [...KEY, ...UNKNOWN],
@@ -63,7 +63,7 @@ export const CONVERSATION_OPERATIONS: readonly Operation[] = [
     method: 'delete',
     paths: ['/v1/conversations/{conversation_id}'],
     summary: 'Delete a conversation',
-    description: `Removes it with its items. Kept answers have copies of their own: delete these too. ${OWN}`,
+    description: `Deletes the conversation and its items. Kept answers hold their own copies: delete them separately. ${OWN}`,
     pathParameters: CONVERSATION_ID,
     answer: DeletedConversationSchema,
     faults: [...KEY, ...UNKNOWN, ...WRITES],
@@ -74,7 +74,7 @@ export const CONVERSATION_OPERATIONS: readonly Operation[] = [
     method: 'post',
     paths: ['/v1/conversations/{conversation_id}/items'],
     summary: 'Add items to a conversation',
-    description: `All of them or none, after the last one. Answers with the items as they are listed. ${OWN}`,
+    description: `Appends all items or none. Returns the new items in the form in which they are listed. ${OWN}`,
     pathParameters: CONVERSATION_ID,
     query: ItemQuerySchema,
     isIdempotent: true,
@@ -112,7 +112,7 @@ export const CONVERSATION_OPERATIONS: readonly Operation[] = [
     method: 'delete',
     paths: ['/v1/conversations/{conversation_id}/items/{item_id}'],
     summary: 'Delete an item of a conversation',
-    description: `Answers with the conversation. ${OWN}`,
+    description: `Returns the conversation. ${OWN}`,
     pathParameters: ITEM_ID,
     answer: ConversationSchema,
     faults: [...KEY, ...UNKNOWN, ...WRITES],

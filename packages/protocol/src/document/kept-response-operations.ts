@@ -11,7 +11,8 @@ import { KEY, type Operation, RESPONSE_ID, WRITES } from './operation-parts.ts';
 export const KEPT_TURN = ['previous_response_not_found', 'request.not_found', 'request.conflict'];
 
 const UNKNOWN = ['previous_response_not_found'];
-const OWN = 'Answers of other keys count as unknown, unless the keys have one owner and the requests name one project.';
+const OWN =
+  'An answer is visible only to its own key, or to keys of the same owner in requests that name the same project. For others it does not exist.';
 
 export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
   {
@@ -21,7 +22,7 @@ export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
     scope: 'inference',
     tag: 'Inference',
     summary: 'Read a kept answer',
-    description: `The answer as the request got it; of an answer in the background its present state. With \`stream=true\` the events of an answer that was made with \`background\` and \`stream\`, as they come. ${OWN}`,
+    description: `Returns the answer as it was sent, or the current state of a background answer. \`stream=true\` streams the events of an answer created with \`background\` and \`stream\`. ${OWN}`,
     pathParameters: RESPONSE_ID,
     query: ResponseQuerySchema,
     answer: ResponseSchema,
@@ -36,8 +37,8 @@ export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
     paths: ['/v1/responses/{response_id}/cancel'],
     scope: 'inference',
     tag: 'Inference',
-    summary: 'Cancel an answer in the background',
-    description: `Answers with the answer, \`cancelled\` unless it had ended before. An answer that was not made with \`background: true\` is 400: end its connection. ${OWN}`,
+    summary: 'Cancel a background answer',
+    description: `Returns the answer, \`cancelled\` unless it had already ended. An answer created without \`background: true\` is 400: close its connection instead. ${OWN}`,
     pathParameters: RESPONSE_ID,
     answer: ResponseSchema,
     faults: [...KEY, ...UNKNOWN, ...WRITES, 'request.conflict'],
@@ -49,7 +50,7 @@ export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
     scope: 'inference',
     tag: 'Inference',
     summary: 'Delete a kept answer',
-    description: `Removes the answer and its input. Later answers of the conversation keep their own copy of the text. ${OWN}`,
+    description: `Deletes the answer and its input. Later answers in the conversation keep their own copy of the text. ${OWN}`,
     pathParameters: RESPONSE_ID,
     answer: DeletedResponseSchema,
     faults: [...KEY, ...UNKNOWN, ...WRITES],
@@ -60,8 +61,8 @@ export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
     paths: ['/v1/responses/{response_id}/input_items'],
     scope: 'inference',
     tag: 'Inference',
-    summary: 'List the items of the prompt of a kept answer',
-    description: `Items of earlier turns included, instructions not. ${OWN}`,
+    summary: 'List the input items of a kept answer',
+    description: `Includes items of earlier turns, but not the instructions. ${OWN}`,
     pathParameters: RESPONSE_ID,
     query: InputItemQuerySchema,
     answer: InputItemPageSchema,

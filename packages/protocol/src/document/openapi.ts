@@ -54,13 +54,16 @@ const SECURITY_SCHEME = 'apiKey';
 const TAGS = [
   { name: 'Inference', description: 'Sample from the base model and from every trained model.' },
   { name: 'Training', description: 'Register models, train them on rollouts, read their checkpoints.' },
-  { name: 'Service', description: 'How the service is, and who may use it. What only tells how it is takes no key.' },
+  {
+    name: 'Service',
+    description: 'Status of the service, and access to it. Routes that only report status need no key.',
+  },
 ];
 
 /** Servers. Tools use the first: relative, because the document comes from the service that it describes. */
 const SERVERS = [
-  { url: '/', description: 'The service that this document comes from.' },
-  { url: 'http://127.0.0.1:8420', description: 'Where a service listens unless it is told otherwise.' },
+  { url: '/', description: 'The service that served this document.' },
+  { url: 'http://127.0.0.1:8420', description: 'Default listen address of a service.' },
 ];
 
 /**
@@ -87,7 +90,7 @@ export function openApiDocument(options: {
     info: {
       title: 'Trainyard',
       version: options.version,
-      description: 'One service that samples from language models and trains them.',
+      description: 'A service that samples from language models and trains them.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: SERVERS,
@@ -100,7 +103,7 @@ export function openApiDocument(options: {
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key, also read from the header `x-api-key`. Each operation names the scope that its key needs; the scope `admin` includes the others.',
+            'API key, also accepted in the header `x-api-key`. Each operation names the scope that the key needs. The scope `admin` includes the others.',
         },
       },
     },
@@ -179,7 +182,8 @@ function toParameters(operation: Operation): OpenApiParameter[] {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: 'The same key with the same request has one effect and gets the same answer. Streams do not use it.',
+    description:
+      'Repeating a request with the same key takes effect only once and returns the same answer. Ignored by streams.',
     schema: { type: 'string', minLength: 1, maxLength: 256, pattern: '^[\\x20-\\x7e]+$' },
   };
   return [...inPath, ...inQuery, ...(isIdempotent ? [key] : [])];
@@ -216,8 +220,8 @@ function toAnswers(operation: Operation, components: Components): Record<string,
 function toEventSchema(events: JsonSchema[], isNamed: boolean): JsonSchema {
   return {
     description: isNamed
-      ? 'The `data` of each event of the stream is one of these; its `type` is the name of the event.'
-      : 'The `data` of each event of the stream is one of these; that of the last one is the text `[DONE]`.',
+      ? 'Each event of the stream has one of these objects as its `data`. Its `type` is the name of the event.'
+      : 'Each event of the stream has one of these objects as its `data`. The `data` of the last event is the text `[DONE]`.',
     anyOf: events,
   };
 }

@@ -84,13 +84,13 @@ export const SAMPLING = [
 export const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
 
 export const RESPONSE_ID = { response_id: 'Id of a kept answer.' };
-export const MODEL_ID = { model_id: 'Id of the model, as its registration answered.' };
+export const MODEL_ID = { model_id: 'Id of the model, from its registration.' };
 export const ARTIFACT_NAME = {
   entity: "The key's own entity.",
   project: 'Groups artifacts.',
   name: 'Unique in its project.',
 };
-export const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` for the newest one that is there.' };
+export const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` for the newest existing version.' };
 export const EXPORT_ID = { ...MODEL_ID, export_id: 'Id of the export.' };
 export const ADAPTER_ID = { adapter_id: 'Id of the adapter.' };
 export const JOB_ID = { job_id: 'Id of the training job.' };

@@ -11,18 +11,18 @@ const LearningRate = single({ minimum: 0 });
 export const SFT_FIELDS = {
   batch_size: {
     form: anyOf(integer({ minimum: 1, maximum: MAX_BATCH_SIZE }), literal('auto')),
-    words: 'Consecutive conversations of one gradient step. `auto` is the default, 2.',
+    words: 'Number of consecutive conversations per gradient step. Default `auto`: 2.',
     name: 'batchSize',
   },
   learning_rate: {
     form: anyOf(LearningRate, listOf(LearningRate, { minItems: 1 }), literal('auto')),
     words:
-      'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default `auto`: what suits an adapter of this model and rank.',
+      'One number, or a list with one number per batch. A list that is too short is refused; extra entries are listed as ignored. Default `auto`: chosen for this model and rank.',
     name: 'learningRate',
   },
   assistant_turns: {
     form: oneOf('all', 'last'),
-    words: 'Whether all assistant turns of a conversation are trained, or the last one. Default `all`.',
+    words: 'Train all assistant turns of a conversation, or only the last. Default `all`.',
     name: 'assistantTurns',
     default: 'all',
   },
@@ -32,32 +32,32 @@ export const SFT_FIELDS = {
 export const SFT_EXPERIMENTAL_FIELDS = {
   epochs: {
     form: integer({ minimum: 1, maximum: MAX_EPOCHS }),
-    words: 'Passes over the data, always in its order. Default 1.',
+    words: 'Number of passes over the data, always in the same order. Default 1.',
     name: 'epochs',
     default: 1,
   },
   schedule: {
     form: oneOf('constant', 'linear', 'cosine'),
-    words: 'How the learning rate goes on after the warm-up: it stays or falls to the minimum. Default `constant`.',
+    words: 'Schedule of the learning rate after the warm-up: constant, or falling to the minimum. Default `constant`.',
     name: 'learningRateSchedule',
     default: 'constant',
   },
   warmup_steps: {
     form: integer({ minimum: 0 }),
-    words: 'Gradient steps in which the learning rate rises from the minimum. Default 0.',
+    words: 'Number of gradient steps in which the learning rate rises from the minimum. Default 0.',
     name: 'learningRateWarmupSteps',
     default: 0,
   },
   min_learning_rate: {
     form: single({ minimum: 0 }),
-    words: 'Where the warm-up begins and the schedule ends. Default 0.',
+    words: 'Learning rate at the start of the warm-up and at the end of the schedule. Default 0.',
     name: 'learningRateMinimum',
     default: 0,
   },
   packing: {
     form: boolean(),
     words:
-      'Compute the conversations of a batch in common rows; equal beginnings are then computed once. The gradient is the same. Default true.',
+      'Pack the conversations of a batch into shared rows, so that equal prefixes are computed once. The gradient is the same. Default true.',
     name: 'packing',
     default: true,
   },

@@ -9,33 +9,33 @@ import { nullable } from '../shape/schema.ts';
 
 export const FinishReasonSchema = Type.Enum(['stop', 'length', 'tool_calls', 'repetition', 'abort'], {
   description:
-    'Why the choice ended. `tool_calls`: it stopped by itself, and called tools (not for a tool that the request named).',
+    'Reason why the choice ended. `tool_calls`: it stopped by itself after calling tools (not used for a tool that the request named).',
 });
 export type WireFinishReason = Static<typeof FinishReasonSchema>;
 
 export const StopReasonSchema = Type.Union([Type.String(), Type.Integer(), Type.Null()], {
   description:
-    'The stop string or stop token id that ended it, `repetition_detected`, or null for the end of turn and for the length limit.',
+    'Stop string or stop token id that ended the choice, or `repetition_detected`. Null for the end of turn and the length limit.',
 });
 
 export const TokenIdsSchema = nullable(Type.Array(Type.Integer({ minimum: 0 })), {
   description:
-    'Every sampled id, the stopping one included; null unless asked for, and in replies that may hold reasoning which the request hides.',
+    'All sampled token ids, including the stop token. Null unless requested, and in replies that may contain reasoning that the request hides.',
 });
 
 export const RecordIdSchema = Type.String({
   description:
-    'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model and with `use_beam_search`.',
+    'Id of the sampling record. If a trajectory has a choice without tokens and log-probabilities, training takes them from this record. Absent for the base model and with `use_beam_search`.',
 });
 
 const PolicyTokenSpanSchema = Type.Object(
   {
-    start_token: Type.Integer({ minimum: 0, description: 'Of the sampled tokens, the first of the span.' }),
-    end_token: Type.Integer({ minimum: 1, description: 'The one behind its last.' }),
+    start_token: Type.Integer({ minimum: 0, description: 'Index of the first sampled token of the span.' }),
+    end_token: Type.Integer({ minimum: 1, description: 'Index after the last token of the span.' }),
     generation_id: Type.String({ description: "The answer's id." }),
-    policy_version: Type.Integer({ minimum: 0, description: 'The step of the model that sampled them.' }),
+    policy_version: Type.Integer({ minimum: 0, description: 'Step of the model that sampled the tokens.' }),
     lora_slot: Type.String({ description: "The answer's `model`." }),
-    update_seq: Type.Integer({ minimum: 0, description: 'The step again: weights never change below a step.' }),
+    update_seq: Type.Integer({ minimum: 0, description: 'Same as the step: the weights of a step never change.' }),
   },
   { title: 'PolicyTokenSpan' },
 );
@@ -43,7 +43,7 @@ export type PolicyTokenSpan = Static<typeof PolicyTokenSpanSchema>;
 
 const PolicyTokenSpansSchema = Type.Array(PolicyTokenSpanSchema, {
   description:
-    'Which step of the model sampled which tokens, as ART asks of an evaluation: one span, since an answer is sampled by one step. With the `token_ids` of trained models.',
+    'Spans of tokens with the step of the model that sampled them, in the format of ART evaluations. Always one span, since one step samples the whole answer. Present with the `token_ids` of trained models.',
 });
 
 const RoleSchema = Type.String({
@@ -55,18 +55,18 @@ const AssistantMessageSchema = Type.Object(
     role: RoleSchema,
     content: nullable(Type.String(), {
       description:
-        'The text of the reply, behind the last message with `echo`. Null when there is only reasoning, or only calls; empty where `tool_choice` is `required` or names a tool.',
+        'Text of the reply, preceded by the last message with `echo`. Null if there is only reasoning or only calls; empty if `tool_choice` is `required` or names a tool.',
     }),
     refusal: Type.Null(),
     annotations: Type.Null(),
     audio: Type.Null(),
     function_call: Type.Null(),
-    tool_calls: Type.Optional(Type.Array(ToolCallSchema, { description: 'Absent when no tool was called.' })),
+    tool_calls: Type.Optional(Type.Array(ToolCallSchema, { description: 'Absent if no tool was called.' })),
     reasoning: nullable(Type.String(), {
-      description: 'Text of the reasoning, where it is split off; null with `include_reasoning: false`.',
+      description: 'Text of the reasoning, if it is separate. Null with `include_reasoning: false`.',
     }),
     reasoning_content: Type.Optional(
-      nullable(Type.String(), { description: 'The same under its older name, where the request asks for that.' }),
+      nullable(Type.String(), { description: 'Older name of the same field, if the request asks for it.' }),
     ),
   },
   { title: 'AssistantMessage' },
@@ -79,7 +79,7 @@ const ChatCompletionChoiceSchema = Type.Object(
     message: AssistantMessageSchema,
     logprobs: nullable(ChoiceLogprobsSchema, {
       description:
-        'Null unless asked for, on by default for trained models; null in replies that may hold reasoning which the request hides.',
+        'Null unless requested; on by default for trained models. Null in replies that may contain reasoning that the request hides.',
     }),
     finish_reason: FinishReasonSchema,
     stop_reason: StopReasonSchema,
@@ -93,21 +93,21 @@ const ChatCompletionChoiceSchema = Type.Object(
 export type ChatCompletionChoice = Static<typeof ChatCompletionChoiceSchema>;
 
 const CachedTokensSchema = Type.Object({
-  cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens that were already in memory.' }),
+  cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens found in the cache.' }),
 });
 
 const ReasoningTokensSchema = Type.Object({
-  reasoning_tokens: Type.Integer({ minimum: 0, description: 'Completion tokens that were reasoning, hidden or not.' }),
+  reasoning_tokens: Type.Integer({ minimum: 0, description: 'Completion tokens of reasoning, hidden or not.' }),
 });
 
 export const CompletionUsageSchema = Type.Object(
   {
     prompt_tokens: Type.Integer({
       minimum: 0,
-      description: 'The whole prompt, counted once even for several choices.',
+      description: 'Tokens of the whole prompt, counted once even for several choices.',
     }),
     total_tokens: Type.Integer({ minimum: 0 }),
-    completion_tokens: Type.Integer({ minimum: 0, description: 'The sum over all choices.' }),
+    completion_tokens: Type.Integer({ minimum: 0, description: 'Sum over all choices.' }),
     prompt_tokens_details: nullable(CachedTokensSchema),
     completion_tokens_details: nullable(ReasoningTokensSchema, {
       description: 'Null for a model without reasoning.',
@@ -122,20 +122,21 @@ export const AnswerModelSchema = Type.String({
   description: "The resolved name: the base model's id, `entity/project/name:stepN` or `adapter:ID`.",
 });
 export const FingerprintSchema = Type.String({
-  description: "Names the exact weights: `trainyard-` and 8 hex digits of the adapter's digest, or `trainyard-base`.",
+  description:
+    "Identifies the exact weights: `trainyard-` and 8 hex digits of the adapter's digest, or `trainyard-base`.",
 });
 
 export const ChatCompletionSchema = Type.Object(
   {
-    id: Type.String({ description: '`chatcmpl-` and the request id.' }),
+    id: Type.String({ description: '`chatcmpl-` followed by the request id.' }),
     object: Type.Literal('chat.completion'),
     created: CreatedSchema,
     model: AnswerModelSchema,
-    choices: Type.Array(ChatCompletionChoiceSchema, { description: 'In order of index.' }),
+    choices: Type.Array(ChatCompletionChoiceSchema, { description: 'Sorted by index.' }),
     service_tier: Type.Null(),
     system_fingerprint: FingerprintSchema,
     usage: CompletionUsageSchema,
-    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless asked for.' }),
+    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless requested.' }),
     prompt_token_ids: nullable(Type.Array(Type.Integer({ minimum: 0 })), {
       description: 'Ids of the rendered prompt, with `return_token_ids`.',
     }),
@@ -146,14 +147,14 @@ export const ChatCompletionSchema = Type.Object(
   },
   {
     title: 'ChatCompletion',
-    description: 'The answer to a request without `stream`. Every key is present; what is unknown is null.',
+    description: 'Answer to a request without `stream`. Every key is present; unknown values are null.',
   },
 );
 export type ChatCompletion = Static<typeof ChatCompletionSchema>;
 
 const ToolCallDeltaSchema = Type.Object(
   {
-    index: Type.Integer({ minimum: 0, description: 'Which call of the choice.' }),
+    index: Type.Integer({ minimum: 0, description: 'Index of the call in the choice.' }),
     id: Type.Optional(Type.String({ description: 'With the first piece of a call only.' })),
     type: Type.Optional(Type.Literal('function', { description: 'With the first piece of a call only.' })),
     function: Type.Object({
@@ -162,7 +163,7 @@ const ToolCallDeltaSchema = Type.Object(
           description: 'With the first piece of a call; in later ones null (`tool_choice: "required"`) or absent.',
         }),
       ),
-      arguments: Type.Optional(Type.String({ description: 'What comes next of the JSON text.' })),
+      arguments: Type.Optional(Type.String({ description: 'Next piece of the JSON text.' })),
     }),
   },
   { title: 'ToolCallDelta' },
@@ -173,18 +174,18 @@ const ChunkDeltaSchema = Type.Object(
   {
     role: Type.Optional(RoleSchema),
     content: Type.Optional(
-      nullable(Type.String(), { description: 'The text that this chunk adds; null beside pieces of calls.' }),
+      nullable(Type.String(), { description: 'Text that this chunk adds. Null in a chunk with pieces of calls.' }),
     ),
-    reasoning: Type.Optional(Type.String({ description: 'The reasoning that this chunk adds.' })),
+    reasoning: Type.Optional(Type.String({ description: 'Reasoning that this chunk adds.' })),
     reasoning_content: Type.Optional(
-      Type.String({ description: 'The same under its older name, where the request asks for that.' }),
+      Type.String({ description: 'Older name of the same field, if the request asks for it.' }),
     ),
     tool_calls: Type.Optional(Type.Array(ToolCallDeltaSchema, { description: 'Pieces of calls, in order.' })),
   },
   {
     title: 'ChunkDelta',
     description:
-      'What a chunk adds. The first of a choice has the role and no text; one that only tells tokens, or the end, is empty.',
+      'Text, reasoning and calls that a chunk adds. The first delta of a choice has the role and no text. It is empty if the chunk only has tokens or the end.',
   },
 );
 export type ChunkDelta = Static<typeof ChunkDeltaSchema>;
@@ -193,8 +194,8 @@ const ChunkChoiceSchema = Type.Object(
   {
     index: Type.Integer({ minimum: 0 }),
     delta: ChunkDeltaSchema,
-    logprobs: nullable(ChoiceLogprobsSchema, { description: "Exactly this chunk's tokens." }),
-    finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+    logprobs: nullable(ChoiceLogprobsSchema, { description: 'Exactly the tokens of this chunk.' }),
+    finish_reason: nullable(FinishReasonSchema, { description: 'Null before the last chunk of the choice.' }),
     stop_reason: Type.Optional(StopReasonSchema),
     token_ids: Type.Optional(TokenIdsSchema),
     record_id: Type.Optional(RecordIdSchema),
@@ -228,10 +229,12 @@ export const ChatCompletionChunkSchema = Type.Object(
     model: AnswerModelSchema,
     choices: Type.Array(ChunkChoiceSchema, { description: 'Empty in the usage chunk.' }),
     prompt_token_ids: Type.Optional(
-      nullable(Type.Array(Type.Integer({ minimum: 0 })), { description: 'Only in the first chunk of a choice.' }),
+      nullable(Type.Array(Type.Integer({ minimum: 0 })), {
+        description: 'Present only in the first chunk of a choice.',
+      }),
     ),
     prompt_text: Type.Optional(
-      nullable(Type.String(), { description: 'The rendered prompt, only in the first chunk of a choice.' }),
+      nullable(Type.String(), { description: 'Rendered prompt. Present only in the first chunk of a choice.' }),
     ),
     system_fingerprint: Type.Optional(FingerprintSchema),
     usage: Type.Optional(ChunkUsageSchema),
@@ -242,6 +245,6 @@ export type ChatCompletionChunk = Static<typeof ChatCompletionChunkSchema>;
 
 export const StreamErrorSchema = Type.Object(
   { error: ErrorObjectSchema },
-  { title: 'StreamError', description: 'What a stream sends when it fails after its headers; `[DONE]` follows.' },
+  { title: 'StreamError', description: 'Last event of a stream that fails after its headers; `[DONE]` follows.' },
 );
 export type StreamError = Static<typeof StreamErrorSchema>;

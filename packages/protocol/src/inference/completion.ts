@@ -76,16 +76,16 @@ const CompletionLogprobsSchema = Type.Object(
   {
     text_offset: Type.Array(Type.Integer({ minimum: 0 }), {
       description:
-        'Where each token begins in the text, with `echo` in that of prompt and reply, in characters (code points).',
+        'Offset of each token in the text, in characters (code points). With `echo`, the text is prompt and reply.',
     }),
     token_logprobs: Type.Array(nullable(Type.Number()), {
-      description: 'Natural logarithms; null for the first token of an echoed prompt.',
+      description: 'Natural logarithms. Null for the first token of an echoed prompt.',
     }),
     tokens: Type.Array(Type.String(), { description: 'Texts of the tokens, or `token_id:N`.' }),
     top_logprobs: Type.Array(
       nullable(Type.Unsafe<Record<string, number>>({ type: 'object', additionalProperties: { type: 'number' } })),
       {
-        description: 'The most likely tokens and the sampled one, by text: equal texts share one entry.',
+        description: 'The most likely tokens and the sampled one, keyed by text: equal texts share one entry.',
       },
     ),
   },
@@ -95,21 +95,23 @@ export type CompletionLogprobs = Static<typeof CompletionLogprobsSchema>;
 
 const PromptTextSchema = Type.String({
   description:
-    'The prompt, control tokens included, with `return_prompt_text`; in a stream in the first chunk of a choice.',
+    'The prompt, including control tokens, with `return_prompt_text`. In a stream, in the first chunk of a choice.',
 });
 
 const CompletionChoiceSchema = Type.Object(
   {
-    index: Type.Integer({ minimum: 0, description: 'The place of the prompt × `n` + the number of the choice.' }),
+    index: Type.Integer({ minimum: 0, description: 'Index of the prompt × `n` + index of the choice.' }),
     text: Type.String({
-      description: 'Behind the prompt itself with `echo`, unless `return_token_ids` gives its ids.',
+      description: 'Generated text, preceded by the prompt with `echo` unless `return_token_ids` returns its ids.',
     }),
     logprobs: nullable(CompletionLogprobsSchema),
     finish_reason: FinishReasonSchema,
     stop_reason: StopReasonSchema,
     token_ids: TokenIdsSchema,
     prompt_logprobs: nullable(PromptLogprobsSchema),
-    prompt_token_ids: nullable(Type.Array(TokenId), { description: 'Ids of its prompt, with `return_token_ids`.' }),
+    prompt_token_ids: nullable(Type.Array(TokenId), {
+      description: 'Token ids of its prompt, with `return_token_ids`.',
+    }),
     prompt_text: Type.Optional(PromptTextSchema),
     record_id: Type.Optional(RecordIdSchema),
   },
@@ -119,17 +121,17 @@ export type CompletionChoice = Static<typeof CompletionChoiceSchema>;
 
 export const CompletionSchema = Type.Object(
   {
-    id: Type.String({ description: '`cmpl-` and the request id.' }),
+    id: Type.String({ description: '`cmpl-` followed by the request id.' }),
     object: Type.Literal('text_completion'),
     created: CreatedSchema,
     model: AnswerModelSchema,
-    choices: Type.Array(CompletionChoiceSchema, { description: 'In order of index.' }),
+    choices: Type.Array(CompletionChoiceSchema, { description: 'Sorted by index.' }),
     service_tier: Type.Null(),
     system_fingerprint: FingerprintSchema,
     usage: CompletionUsageSchema,
     kv_transfer_params: Type.Null(),
   },
-  { title: 'Completion', description: 'The answer to a request without `stream`. Every key is present.' },
+  { title: 'Completion', description: 'Answer to a request without `stream`. Every key is present.' },
 );
 export type Completion = Static<typeof CompletionSchema>;
 
@@ -137,14 +139,14 @@ const CompletionChunkChoiceSchema = Type.Object(
   {
     index: Type.Integer({ minimum: 0 }),
     text: Type.String({
-      description: 'What this chunk adds; the first one of a choice begins with the echoed prompt.',
+      description: 'Text that this chunk adds. The first chunk of a choice starts with the echoed prompt.',
     }),
-    logprobs: nullable(CompletionLogprobsSchema, { description: "Exactly this chunk's tokens." }),
-    finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+    logprobs: nullable(CompletionLogprobsSchema, { description: 'Exactly the tokens of this chunk.' }),
+    finish_reason: nullable(FinishReasonSchema, { description: 'Null before the last chunk of the choice.' }),
     stop_reason: StopReasonSchema,
     token_ids: TokenIdsSchema,
     prompt_token_ids: Type.Optional(
-      nullable(Type.Array(TokenId), { description: 'Only in the first chunk of a choice.' }),
+      nullable(Type.Array(TokenId), { description: 'Present only in the first chunk of a choice.' }),
     ),
     prompt_text: Type.Optional(PromptTextSchema),
     record_id: Type.Optional(RecordIdSchema),

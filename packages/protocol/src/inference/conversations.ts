@@ -13,7 +13,7 @@ const MetadataSchema = Type.Unsafe<Record<string, string>>({
   maxProperties: 16,
   propertyNames: { maxLength: 64 },
   additionalProperties: { type: 'string', maxLength: 512 },
-  description: 'Up to 16 texts of up to 512 characters, by names of up to 64.',
+  description: 'Up to 16 pairs of a name of at most 64 characters and a string of at most 512.',
 });
 
 const NewItemsSchema = Type.Array(ResponseInputItemSchema, {
@@ -40,7 +40,8 @@ export const CreateItemsRequestSchema = Type.Object(
 export type CreateItemsRequest = Static<typeof CreateItemsRequestSchema>;
 
 const Include = Type.Union([Type.String(), Type.Array(Type.String())], {
-  description: 'Has no effect: items come with all that is kept of them. Names are those of `include` of a response.',
+  description:
+    'Has no effect: items are returned with everything that is kept. Takes the names of `include` of a response.',
 });
 const include = { include: Type.Optional(Include), 'include[]': Type.Optional(Include) };
 
@@ -50,7 +51,7 @@ export type ItemQuery = Static<typeof ItemQuerySchema>;
 export const ConversationItemQuerySchema = Type.Object({
   after: Type.Optional(Type.String({ description: 'Id of the last item already seen; the page starts after it.' })),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'The most items of the page.' }),
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Maximum number of items per page.' }),
   ),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default `desc`, the newest first.' })),
   ...include,
@@ -59,7 +60,7 @@ export type ConversationItemQuery = Static<typeof ConversationItemQuerySchema>;
 
 export const ConversationSchema = Type.Object(
   {
-    id: Type.String({ description: '`conv_` and 32 hexadecimal digits.' }),
+    id: Type.String({ description: '`conv_` followed by 32 hexadecimal digits.' }),
     object: Type.Literal('conversation'),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
@@ -82,8 +83,8 @@ export const ConversationItemListSchema = Type.Object(
     object: Type.Literal('list'),
     data: Type.Array(ListedItemSchema),
     first_id: nullable(Type.String()),
-    last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
-    has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+    last_id: nullable(Type.String(), { description: 'Value of `after` for the next page.' }),
+    has_more: Type.Boolean({ description: 'True if there is a next page.' }),
   },
   { title: 'ConversationItemList' },
 );

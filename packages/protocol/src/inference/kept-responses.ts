@@ -15,7 +15,7 @@ export const ResponseQuerySchema = Type.Object({
   stream: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Read the events of an answer that was made with `background: true` and `stream: true`.',
+      description: 'Stream the events of an answer that was created with `background: true` and `stream: true`.',
     }),
   ),
   starting_after: Type.Optional(
@@ -29,9 +29,9 @@ export const ResponseQuerySchema = Type.Object({
 export type ResponseQuery = Static<typeof ResponseQuerySchema>;
 
 export const InputItemQuerySchema = Type.Object({
-  after: Type.Optional(Type.String({ description: 'Id of the last item already seen; the page begins behind it.' })),
+  after: Type.Optional(Type.String({ description: 'Id of the last item already seen; the page starts after it.' })),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'The most items of the page.' }),
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Maximum number of items per page.' }),
   ),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default `desc`, the newest first.' })),
 });
@@ -40,10 +40,10 @@ export type InputItemQuery = Static<typeof InputItemQuerySchema>;
 export const InputItemPageSchema = Type.Object(
   {
     object: Type.Literal('list'),
-    data: Type.Array(ListedItemSchema, { description: 'Items of the prompt, those of earlier turns included.' }),
+    data: Type.Array(ListedItemSchema, { description: 'Items of the prompt, including those of earlier turns.' }),
     first_id: nullable(Type.String()),
-    last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
-    has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+    last_id: nullable(Type.String(), { description: 'Value of `after` for the next page.' }),
+    has_more: Type.Boolean({ description: 'True if there is a next page.' }),
   },
   { title: 'InputItemPage' },
 );

@@ -10,7 +10,7 @@ const TopLogprobSchema = Type.Object(
     logprob: LogprobSchema,
     bytes: Type.Array(Type.Integer({ minimum: 0, maximum: 255 }), {
       description:
-        "UTF-8 of the token's own bytes, which may be a piece of a character. In `top_logprobs`, where tokens are written as `token_id:N`, the bytes of that text.",
+        'Bytes of the token in UTF-8, possibly a part of a character. In `top_logprobs`, if tokens are written as `token_id:N`, the bytes of that text.',
     }),
   },
   { title: 'TopLogprob' },
@@ -21,17 +21,17 @@ export const TokenLogprobSchema = Type.Object(
   {
     ...TopLogprobSchema.properties,
     top_logprobs: Type.Array(TopLogprobSchema, {
-      description: 'The sampled token first, then the most likely others; as many as `top_logprobs` asked for.',
+      description: 'The sampled token, then the most likely others, as many as `top_logprobs` requests.',
     }),
   },
-  { title: 'TokenLogprob', description: 'What a choice says about one sampled token.' },
+  { title: 'TokenLogprob', description: 'Log-probabilities of one sampled token.' },
 );
 export type TokenLogprobEntry = Static<typeof TokenLogprobSchema>;
 
 export const ChoiceLogprobsSchema = Type.Object(
   {
     content: Type.Array(TokenLogprobSchema, {
-      description: 'One entry per sampled token, the end-of-turn token included.',
+      description: 'One entry per sampled token, including the end-of-turn token.',
     }),
   },
   { title: 'ChoiceLogprobs' },
@@ -41,7 +41,7 @@ export type ChoiceLogprobs = Static<typeof ChoiceLogprobsSchema>;
 const PromptLogprobSchema = Type.Object(
   {
     logprob: LogprobSchema,
-    rank: Type.Integer({ minimum: 1, description: '1 = the most likely of the vocabulary.' }),
+    rank: Type.Integer({ minimum: 1, description: 'Rank in the vocabulary; 1 is the most likely token.' }),
     decoded_token: Type.String({ description: "The token's text." }),
   },
   { title: 'PromptLogprob' },
@@ -54,6 +54,6 @@ export const PromptLogprobsSchema = Type.Array(
   ),
   {
     description:
-      "One item a token of the prompt: null for the first, else the prompt's own token and then the most likely ones, by id. The order of the keys counts; JavaScript objects lose it.",
+      'One item per prompt token: null for the first; otherwise the prompt token, then the most likely ones, keyed by id. The order of the keys matters; JavaScript objects lose it.',
   },
 );

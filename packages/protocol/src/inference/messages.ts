@@ -12,7 +12,7 @@ import { samplingProperties } from './sampling-properties.ts';
 const chat = ChatCompletionRequestSchema.properties;
 
 const BLOCKS =
-  'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`, the last of which may have `tool_reference`s. Blocks that other services write (`redacted_thinking`, `server_tool_use` with its result, `compaction`) and pictures in results of tools are read as text or left out: `x-trainyard-left-out` of the answer counts them.';
+  'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result` (which may contain `tool_reference`s). Blocks written by other services (`redacted_thinking`, `server_tool_use` with its result, `compaction`) and images in tool results are read as text or left out. The response header `x-trainyard-left-out` counts them.';
 
 /** Content of a block; it depends on the type and is checked with it. */
 const BlockSchema = Type.Unsafe<Record<string, unknown> & { type: string }>({
@@ -36,18 +36,18 @@ const MessageToolSchema = Type.Object(
     name: Type.String({ minLength: 1 }),
     description: optionalNullable(Type.String()),
     input_schema: Type.Optional(JsonObjectSchema),
-    type: optionalNullable(Type.String({ description: '`custom`; tools that a server runs are refused.' })),
+    type: optionalNullable(Type.String({ description: '`custom`. Server-side tools are refused.' })),
     strict: optionalNullable(Type.Boolean()),
     cache_control: optionalNullable(JsonObjectSchema),
     defer_loading: optionalNullable(
-      Type.Boolean({ description: 'True: the model is not shown it before the result of a tool refers to it.' }),
+      Type.Boolean({ description: 'True: the model does not see the tool until a tool result refers to it.' }),
     ),
     eager_input_streaming: optionalNullable(
       Type.Boolean({ description: 'Has no effect: calls are streamed as they are written.' }),
     ),
     allowed_callers: optionalNullable(Type.Array(Type.String(), { description: 'With `direct` among them.' })),
     input_examples: optionalNullable(
-      Type.Array(JsonObjectSchema, { description: 'The model reads them behind the description.' }),
+      Type.Array(JsonObjectSchema, { description: 'Examples that the model reads after the description.' }),
     ),
   },
   { title: 'MessageTool' },
@@ -59,7 +59,7 @@ const promptFields = {
   model: chat.model,
   messages: Type.Array(MessageParamSchema, {
     minItems: 1,
-    description: 'A last message of the assistant is left open, and the reply goes on from there.',
+    description: 'The reply continues a final assistant message.',
   }),
   system: optionalNullable(
     Type.Union([Type.String(), Type.Array(BlockSchema)], { description: 'Text, or text blocks.' }),
@@ -69,22 +69,24 @@ const promptFields = {
     Type.Object({
       type: Type.Enum(['auto', 'any', 'tool', 'none']),
       name: optionalNullable(Type.String({ description: 'With `tool`: the one to call.' })),
-      disable_parallel_tool_use: optionalNullable(Type.Boolean({ description: 'True keeps the first call only.' })),
+      disable_parallel_tool_use: optionalNullable(Type.Boolean({ description: 'True keeps only the first call.' })),
     }),
   ),
   thinking: optionalNullable(
     Type.Object(
       {
         type: Type.Enum(['enabled', 'adaptive', 'disabled']),
-        budget_tokens: optionalNullable(Type.Integer({ minimum: 1, description: 'The most tokens of thinking.' })),
+        budget_tokens: optionalNullable(
+          Type.Integer({ minimum: 1, description: 'Maximum number of thinking tokens.' }),
+        ),
         display: optionalNullable(
           Type.Enum(['summarized', 'omitted', 'updates', 'highlights'], {
             description:
-              '`summarized` gives the whole text; with the others it is in the signature, and read back from there: models here write no updates and no highlights next to their thoughts.',
+              '`summarized` returns the whole text. The other values put it into the signature, from which it is read back: models here write neither updates nor highlights.',
           }),
         ),
       },
-      { description: 'Default: as the template of the model has it.' },
+      { description: 'Default: set by the template of the model.' },
     ),
   ),
   output_config: optionalNullable(
@@ -93,7 +95,7 @@ const promptFields = {
       format: optionalNullable(
         Type.Object(
           { type: Type.Literal('json_schema'), schema: JsonObjectSchema },
-          { description: 'The reply is JSON of this schema.' },
+          { description: 'JSON schema that the reply follows.' },
         ),
       ),
     }),
@@ -101,19 +103,19 @@ const promptFields = {
   output_format: optionalNullable(
     Type.Object(
       { type: Type.Literal('json_schema'), schema: JsonObjectSchema },
-      { description: 'The older name of `output_config.format`; not together with it.' },
+      { description: 'Older name of `output_config.format`. Send only one of the two.' },
     ),
   ),
   context_management: optionalNullable(
     Type.Object(
       { edits: optionalNullable(Type.Array(BlockSchema)) },
-      { description: '`clear_thinking_20251015` with `keep: "all"`, which changes nothing; other edits are refused.' },
+      { description: '`clear_thinking_20251015` with `keep: "all"`, which has no effect. Other edits are refused.' },
     ),
   ),
   cache_control: optionalNullable(
     Type.Unsafe<Record<string, unknown>>({
       type: 'object',
-      description: 'Every prefix is kept in memory anyway, so this asks for nothing more; in blocks and tools too.',
+      description: 'Has no effect, also in blocks and tools: every prefix is cached.',
     }),
   ),
 };
@@ -122,22 +124,22 @@ export const MessagesRequestSchema = Type.Object(
   {
     ...promptFields,
     ...samplingProperties('messages'),
-    max_tokens: Type.Integer({ minimum: 1, description: 'The most tokens of the reply, thinking included.' }),
+    max_tokens: Type.Integer({ minimum: 1, description: 'Maximum number of tokens of the reply, including thinking.' }),
     stop_sequences: optionalNullable(
       Type.Array(Type.String({ minLength: 1 }), {
         maxItems: REQUEST_LIMITS.stopStrings,
-        description: 'Texts that end the reply; they are left out of it.',
+        description: 'Strings that end the reply. They are not part of it.',
       }),
     ),
-    stream: optionalNullable(Type.Boolean({ description: 'Named events, each with its name as `type`.' })),
+    stream: optionalNullable(Type.Boolean({ description: 'Stream named events, each with its name as `type`.' })),
     metadata: optionalNullable(
       Type.Object({
-        user_id: optionalNullable(Type.String({ description: 'Changes nothing here, as `user` in chats.' })),
+        user_id: optionalNullable(Type.String({ description: 'Has no effect, like `user` in chat completions.' })),
       }),
     ),
-    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is one tier.' })),
-    speed: optionalNullable(Type.String({ description: '`standard`: there is one speed.' })),
-    inference_geo: optionalNullable(Type.String({ description: '`global`: the reply comes from this machine.' })),
+    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is only one tier.' })),
+    speed: optionalNullable(Type.String({ description: 'Only `standard`: there is one speed.' })),
+    inference_geo: optionalNullable(Type.String({ description: 'Only `global`: this service samples the reply.' })),
   },
   { title: 'MessagesRequest' },
 );
@@ -148,11 +150,11 @@ export type CountTokensRequest = Static<typeof CountTokensRequestSchema>;
 
 export const CountTokensSchema = Type.Object(
   {
-    input_tokens: Type.Integer({ minimum: 0, description: 'Of the rendered prompt.' }),
+    input_tokens: Type.Integer({ minimum: 0, description: 'Tokens of the rendered prompt.' }),
     context_management: Type.Optional(
       Type.Object(
         { original_input_tokens: Type.Integer({ minimum: 0 }) },
-        { description: 'Where the request had edits, which change nothing.' },
+        { description: 'Present if the request had edits. Edits have no effect.' },
       ),
     ),
   },
@@ -167,7 +169,7 @@ const ReplyBlockSchema = Type.Union([
     thinking: Type.String(),
     signature: Type.String({
       description:
-        '`unsigned`, and empty until the block ends: clients drop thoughts without a signature, and any is read back. Where thinking is omitted it has the text.',
+        '`unsigned`, since clients drop thoughts without a signature; any value is accepted back. Empty until the block ends. If thinking is omitted, it has the text.',
     }),
   }),
   Type.Object({
@@ -177,7 +179,7 @@ const ReplyBlockSchema = Type.Union([
     input: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        'As the model wrote it. Empty where that is no JSON object, or was cut off before it was complete; a stream tells what begins as one.',
+        'Input as the model wrote it. Empty if it is not a JSON object or was cut off. A stream sends any input that starts as an object.',
     }),
   }),
 ]);
@@ -191,9 +193,9 @@ export type MessageStopReason = Static<typeof StopReasonSchema>;
 
 const MessageUsageSchema = Type.Object(
   {
-    input_tokens: Type.Integer({ minimum: 0, description: 'Of the prompt, without those found in memory.' }),
-    cache_creation_input_tokens: Type.Integer({ minimum: 0, description: 'Always 0: keeping a prefix costs nothing.' }),
-    cache_read_input_tokens: Type.Integer({ minimum: 0, description: 'Of the prompt, found in memory.' }),
+    input_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens that were not found in the cache.' }),
+    cache_creation_input_tokens: Type.Integer({ minimum: 0, description: 'Always 0: caching a prefix is free.' }),
+    cache_read_input_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens found in the cache.' }),
     output_tokens: Type.Integer({ minimum: 0 }),
     output_tokens_details: nullable(Type.Object({ thinking_tokens: Type.Integer({ minimum: 0 }) }), {
       description: 'Null for a model without reasoning.',
@@ -207,13 +209,13 @@ export type MessageUsage = Static<typeof MessageUsageSchema>;
 const EditsSchema = Type.Optional(
   Type.Object(
     { applied_edits: Type.Array(BlockSchema, { description: 'Always empty.' }) },
-    { description: 'Where the request had edits.' },
+    { description: 'Present if the request had edits.' },
   ),
 );
 
 export const MessageSchema = Type.Object(
   {
-    id: Type.String({ description: '`msg_` and the request id.' }),
+    id: Type.String({ description: '`msg_` followed by the request id.' }),
     type: Type.Literal('message'),
     role: Type.Literal('assistant'),
     model: AnswerModelSchema,
@@ -226,14 +228,14 @@ export const MessageSchema = Type.Object(
     context_management: EditsSchema,
     system_fingerprint: FingerprintSchema,
     record_id: Type.Optional(
-      Type.String({ description: 'As in a chat completion: where what was sampled of a trained model is kept.' }),
+      Type.String({ description: 'Id of the sampling record of a trained model, as in a chat completion.' }),
     ),
   },
   { title: 'Message' },
 );
 export type Message = Static<typeof MessageSchema>;
 
-const Index = Type.Integer({ minimum: 0, description: 'Which block of `content`.' });
+const Index = Type.Integer({ minimum: 0, description: 'Index of the block in `content`.' });
 
 export const MessageEventSchema = Type.Union(
   [
@@ -284,17 +286,17 @@ export const MessagesErrorSchema = Type.Object(
   {
     type: Type.Literal('error'),
     error: Type.Object({
-      type: Type.Enum(MESSAGES_ERROR_TYPES, { description: 'The class of the error.' }),
-      message: Type.String({ description: 'What was wrong, the limit, the value and the next step.' }),
-      param: nullable(Type.String(), { description: 'The field at fault.' }),
-      code: Type.String({ description: 'A stable name of the fault.' }),
+      type: Type.Enum(MESSAGES_ERROR_TYPES, { description: 'Class of the error.' }),
+      message: Type.String({ description: 'The problem, the limit, the value and the next step.' }),
+      param: nullable(Type.String(), { description: 'Field with the error.' }),
+      code: Type.String({ description: 'Stable code of the error.' }),
       details: Type.Optional(
         Type.Object(
           {
             error_code: Type.Literal('thread_unsupported_request'),
-            unsupported: Type.Array(Type.String(), { description: 'The fields that are not there.' }),
+            unsupported: Type.Array(Type.String(), { description: 'Names of the missing fields.' }),
           },
-          { description: 'For `thread`: what its clients go by when they send the whole conversation instead.' },
+          { description: 'For `thread`: its clients then send the whole conversation instead.' },
         ),
       ),
     }),

@@ -22,16 +22,16 @@ const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
   modalities: { reason: 'replies are text' },
   audio: { reason: 'replies are text' },
   web_search_options: { reason: 'nothing is searched' },
-  extra_body: { reason: 'it is an option of the Python client, whose members belong into the body itself' },
+  extra_body: { reason: 'it is an option of the Python client; send its members in the body itself' },
   watermarking: { reason: 'replies carry no watermark' },
   return_token_offsets: { reason: 'there is no rendering route; `return_token_ids` gives the ids' },
   mm_payload: { reason: 'there is no rendering route', harmless: ['tensors'] },
-  return_weight_versions: { reason: '`model` of the answer names the version that was sampled from' },
+  return_weight_versions: { reason: '`model` of the answer names the sampled version' },
   routed_experts_prompt_start: { reason: 'no routing of experts is returned' },
 };
 
 const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
-  thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
+  thinking_token_budget: { reason: 'only chat completions separate thoughts from the text', harmless: [-1] },
 };
 
 /**
@@ -65,12 +65,12 @@ function refusedMember(body: Readonly<Record<string, unknown>>): RefusedField | 
   if (isObject(transfer) && !asksForNothing(transfer['prompt_token_ids']))
     return {
       param: 'kv_transfer_params.prompt_token_ids',
-      reason: 'a chat is rendered here; send ids to `/v1/completions`',
+      reason: 'chat completions render their messages; send ids to `/v1/completions`',
     };
   if (!Array.isArray(tools)) return null;
   for (const [index, tool] of tools.entries()) {
     if (!isObject(tool)) continue;
-    const reason = 'every tool is shown to the model at once';
+    const reason = 'the model sees all tools from the start';
     if (!asksForNothing(tool['defer_loading'])) return { param: `tools.${index}.defer_loading`, reason };
     if (isObject(tool['function']) && !asksForNothing(tool['function']['defer_loading']))
       return { param: `tools.${index}.function.defer_loading`, reason };

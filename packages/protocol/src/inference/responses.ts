@@ -24,7 +24,7 @@ export const ResponseToolSchema = Type.Object(
   {
     type: Type.String({
       description:
-        '`function`, `custom` (its input is a text), or a `namespace` with `tools` of these two; tools that a server runs are refused.',
+        '`function`, `custom` (its input is text), or a `namespace` with `tools` of these two types. Server-side tools are refused.',
     }),
     name: Type.Optional(Type.String({ minLength: 1 })),
     description: optionalNullable(Type.String()),
@@ -33,13 +33,13 @@ export const ResponseToolSchema = Type.Object(
     format: optionalNullable(
       Type.Object(
         { type: Type.String() },
-        { description: 'Of the input of a custom tool: `text`; grammars are refused.' },
+        { description: 'Input format of a custom tool. Only `text`; grammars are refused.' },
       ),
     ),
-    tools: optionalNullable(Type.Array(ItemSchema, { description: 'Of a namespace: its tools.' })),
+    tools: optionalNullable(Type.Array(ItemSchema, { description: 'Tools of a namespace.' })),
     allowed_callers: optionalNullable(Type.Array(Type.String(), { description: 'With `direct` among them.' })),
-    defer_loading: optionalNullable(Type.Boolean({ description: 'False: every tool is shown.' })),
-    async: optionalNullable(Type.Boolean({ description: 'False: a call is waited for.' })),
+    defer_loading: optionalNullable(Type.Boolean({ description: 'Only false: the model sees all tools.' })),
+    async: optionalNullable(Type.Boolean({ description: 'Only false: the model waits for the result of a call.' })),
     output_schema: optionalNullable(JsonObjectSchema),
   },
   { title: 'ResponseTool' },
@@ -51,7 +51,7 @@ const ToolChoiceSchema = Type.Union([
   Type.Object({
     type: Type.Enum(['function', 'custom', 'allowed_tools']),
     name: Type.Optional(Type.String({ description: 'With `function` and `custom`: the one to call.' })),
-    namespace: optionalNullable(Type.String({ description: 'The one that it is in.' })),
+    namespace: optionalNullable(Type.String({ description: 'Namespace of the tool.' })),
     mode: Type.Optional(Type.Enum(['auto', 'required'])),
     tools: Type.Optional(Type.Array(ItemSchema, { description: 'With `allowed_tools`: those that may be called.' })),
   }),
@@ -73,21 +73,21 @@ const promptFields = {
   model: chat.model,
   input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
     description:
-      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (an item of a kept answer, by its id), oldest first. Items that other services write (calls of tools that a server or a shell ran, compactions, encrypted reasoning) and pictures in results of tools are read as text or left out: `x-trainyard-left-out` of the answer counts them.',
+      'User text, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (id of an item of a kept answer), oldest first. Items written by other services (server-side tool and shell calls, compactions, encrypted reasoning) and images in tool results are read as text or left out. The response header `x-trainyard-left-out` counts them.',
   }),
   previous_response_id: optionalNullable(
     Type.String({
       description:
-        'A kept answer: its input and its output come before `input`. Its `instructions` do not. An unknown id is 400 `previous_response_not_found`.',
+        'Id of a kept answer. Its input and output are put before `input`; its `instructions` are not. An unknown id is 400 `previous_response_not_found`.',
     }),
   ),
   conversation: optionalNullable(
     Type.Union([Type.String({ minLength: 1 }), ConversationIdSchema], {
       description:
-        'A conversation of `/v1/conversations`, by its id: its items come before `input`. When the answer has ended as `completed` or `incomplete`, `input` and output are added to it. Not with `previous_response_id`. An unknown id is 404.',
+        'Id of a conversation of `/v1/conversations`. Its items are put before `input`. When the answer ends as `completed` or `incomplete`, its input and output are added to the conversation. Cannot be combined with `previous_response_id`. An unknown id is 404.',
     }),
   ),
-  instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
+  instructions: optionalNullable(Type.String({ description: 'System message before the input.' })),
   tools: optionalNullable(Type.Array(ResponseToolSchema, { description: 'Functions that the model may call.' })),
   tool_choice: optionalNullable(ToolChoiceSchema),
   parallel_tool_calls: chat.parallel_tool_calls,
@@ -97,11 +97,11 @@ const promptFields = {
         format: optionalNullable(TextFormatSchema),
         verbosity: optionalNullable(
           Type.Enum(['low', 'medium', 'high'], {
-            description: 'Has no effect: say in the prompt how long replies should be.',
+            description: 'Has no effect: ask for the length of replies in the prompt.',
           }),
         ),
       },
-      { description: 'The form of the reply.' },
+      { description: 'Format of the reply.' },
     ),
   ),
   reasoning: optionalNullable(
@@ -111,17 +111,17 @@ const promptFields = {
         summary: optionalNullable(SummarySchema),
         generate_summary: optionalNullable(SummarySchema),
         context: optionalNullable(
-          Type.String({ description: 'Has no effect: the template says which earlier thoughts are read.' }),
+          Type.String({ description: 'Has no effect: the template decides which earlier thoughts the model sees.' }),
         ),
-        mode: optionalNullable(Type.String({ description: '`standard`: there is one.' })),
+        mode: optionalNullable(Type.String({ description: 'Only `standard`.' })),
       },
-      { description: 'How much to think. A summary is the whole reasoning, told there too.' },
+      { description: 'Amount of reasoning. A summary contains the whole reasoning.' },
     ),
   ),
   truncation: optionalNullable(
     Type.Enum(['auto', 'disabled'], {
       description:
-        '`disabled`, the default, refuses a prompt that is too long. `auto` cuts its beginning off, as far as the reply needs room: `truncate_prompt_tokens: -1` of a chat.',
+        '`disabled` (the default) refuses a prompt that is too long. `auto` drops the start of the prompt to leave space for the reply, like `truncate_prompt_tokens: -1` of a chat completion.',
     }),
   ),
   chat_template_kwargs: chat.chat_template_kwargs,
@@ -132,72 +132,72 @@ export const ResponsesRequestSchema = Type.Object(
     ...promptFields,
     ...samplingProperties('responses'),
     max_output_tokens: optionalNullable(
-      Type.Integer({ minimum: 1, description: 'The most tokens of the reply, reasoning included.' }),
+      Type.Integer({ minimum: 1, description: 'Maximum number of tokens of the reply, including reasoning.' }),
     ),
     top_logprobs: optionalNullable(
       Type.Integer({
         minimum: 0,
         maximum: MAX_TOP_LOGPROBS,
-        description: 'How many likely tokens to list at each place. Above 0 the log-probabilities are told.',
+        description: 'Number of most likely tokens to list at each position. Values above 0 turn log-probabilities on.',
       }),
     ),
     include: optionalNullable(
       Type.Array(Type.String(), {
         description:
-          '`message.output_text.logprobs`; names of what answers here never have are taken; `reasoning.encrypted_content` puts the reasoning into `encrypted_content` too, for clients that send back nothing else of it.',
+          '`message.output_text.logprobs` adds log-probabilities. `reasoning.encrypted_content` also puts the reasoning into `encrypted_content`, for clients that send back only that. Other names are accepted and have no effect.',
       }),
     ),
     stream: chat.stream,
     stream_options: optionalNullable(
       Type.Object(
         { include_obfuscation: optionalNullable(Type.Boolean()) },
-        { description: '`include_obfuscation: false` is what is done.' },
+        { description: 'Only `include_obfuscation: false`.' },
       ),
     ),
     store: optionalNullable(
       Type.Boolean({
         description:
-          'Keep the answer, to be named by `previous_response_id` and read again. Default true. Without effect if the service keeps no answers (`--store-responses off`).',
+          'Keep the answer for `previous_response_id` and later reads. Default true. Has no effect if the service keeps no answers (`--store-responses off`).',
       }),
     ),
     metadata: optionalNullable(
       Type.Unsafe<Record<string, string>>({
         type: 'object',
         additionalProperties: { type: 'string' },
-        description: 'Comes back in the answer.',
+        description: 'Returned in the answer.',
       }),
     ),
     background: optionalNullable(
       Type.Boolean({
         description:
-          'Answer at once with the status `queued`, and compute in the background; read the answer with `GET /v1/responses/{id}`. Needs an answer that is kept. Default false.',
+          'Answer immediately with the status `queued` and compute in the background. Read the answer with `GET /v1/responses/{id}`. Requires a kept answer. Default false.',
       }),
     ),
-    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is one tier.' })),
+    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is only one tier.' })),
     max_tool_calls: optionalNullable(
       Type.Integer({
-        description: 'Has no effect: it limits calls of tools that a server runs, and none are run here.',
+        description: 'Has no effect: it limits calls of server-side tools, and there are none.',
       }),
     ),
     user: optionalNullable(Type.String({ description: 'Has no effect.' })),
     safety_identifier: optionalNullable(Type.String({ description: 'Has no effect.' })),
     prompt_cache_key: optionalNullable(
-      Type.String({ description: 'Has no effect: every prefix of a tenant is looked for in memory.' }),
+      Type.String({ description: 'Has no effect: the cache covers every prefix of a tenant.' }),
     ),
     prompt_cache_retention: optionalNullable(
-      Type.String({ description: 'Has no effect: prefixes are kept as long as there is room.' }),
+      Type.String({ description: 'Has no effect: prefixes are cached as long as there is space.' }),
     ),
     prompt_cache_options: optionalNullable(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
         additionalProperties: true,
-        description: 'Has no effect, nor has `prompt_cache_breakpoint` of a part: prefixes of any length are found.',
+        description: 'Has no effect, like `prompt_cache_breakpoint` of a part: prefixes of any length are cached.',
       }),
     ),
     client_metadata: optionalNullable(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
-        description: 'Has no effect: what a client says of itself.',
+        description: 'Has no effect. Information about the client.',
       }),
     ),
 
@@ -215,7 +215,7 @@ export type CountInputTokensRequest = Static<typeof CountInputTokensRequestSchem
 export const InputTokensSchema = Type.Object(
   {
     object: Type.Literal('response.input_tokens'),
-    input_tokens: Type.Integer({ minimum: 0, description: 'Of the rendered prompt.' }),
+    input_tokens: Type.Integer({ minimum: 0, description: 'Tokens of the rendered prompt.' }),
   },
   { title: 'InputTokens' },
 );
@@ -236,14 +236,14 @@ export const RESPONSES_CHAT_FIELDS = [
 
 const StatusSchema = Type.Enum(['in_progress', 'completed', 'incomplete']);
 export type ResponseStatus = Static<typeof StatusSchema>;
-const ItemId = Type.String({ description: 'Unique. A kept item is found by it (`item_reference`).' });
+const ItemId = Type.String({ description: 'Unique. An `item_reference` names a kept item by it.' });
 
 const OutputTextSchema = Type.Object(
   {
     type: Type.Literal('output_text'),
     text: Type.String(),
     annotations: Type.Array(ItemSchema, { description: 'Always empty.' }),
-    logprobs: Type.Array(TokenLogprobSchema, { description: 'Empty unless asked for.' }),
+    logprobs: Type.Array(TokenLogprobSchema, { description: 'Empty unless requested.' }),
   },
   { title: 'OutputText' },
 );
@@ -254,9 +254,9 @@ const SummaryTextSchema = Type.Object({ type: Type.Literal('summary_text'), text
 
 const call = {
   id: ItemId,
-  call_id: Type.String({ description: 'What its result is sent with.' }),
+  call_id: Type.String({ description: 'Id that the result of the call must have.' }),
   name: Type.String(),
-  namespace: Type.Optional(Type.String({ description: 'The one of the tool, where it is in one.' })),
+  namespace: Type.Optional(Type.String({ description: 'Namespace of the tool, if it has one.' })),
   status: StatusSchema,
 };
 
@@ -273,12 +273,12 @@ const OutputItemSchema = Type.Union([
     id: ItemId,
     status: StatusSchema,
     summary: Type.Array(SummaryTextSchema, {
-      description: 'Empty unless asked for with `reasoning.summary`: then the whole, as in `content`.',
+      description: 'Empty unless requested with `reasoning.summary`; then the whole reasoning, as in `content`.',
     }),
     content: Type.Array(ReasoningTextSchema),
     encrypted_content: nullable(Type.String(), {
       description:
-        'The text of `content` once more, spelled otherwise and no secret, which is read back where `content` is missing; null until the item is done, and unless `include` asks for it.',
+        'Copy of the text of `content` in another encoding, not encrypted. Read back if `content` is missing. Null until the item is done, and unless `include` requests it.',
     }),
   }),
   Type.Object({
@@ -289,7 +289,7 @@ const OutputItemSchema = Type.Union([
   Type.Object({
     type: Type.Literal('custom_tool_call'),
     ...call,
-    input: Type.String({ description: 'The text for the tool.' }),
+    input: Type.String({ description: 'Input text for the tool.' }),
   }),
 ]);
 export type ResponseOutputItem = Static<typeof OutputItemSchema>;
@@ -298,8 +298,8 @@ const ResponseUsageSchema = Type.Object(
   {
     input_tokens: Type.Integer({ minimum: 0 }),
     input_tokens_details: Type.Object({
-      cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens that were already in memory.' }),
-      cache_write_tokens: Type.Integer({ minimum: 0, description: 'Always 0: keeping a prefix costs nothing.' }),
+      cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens found in the cache.' }),
+      cache_write_tokens: Type.Integer({ minimum: 0, description: 'Always 0: caching a prefix is free.' }),
     }),
     output_tokens: Type.Integer({ minimum: 0 }),
     output_tokens_details: Type.Object({
@@ -313,22 +313,22 @@ export type ResponseUsage = Static<typeof ResponseUsageSchema>;
 
 export const ResponseSchema = Type.Object(
   {
-    id: Type.String({ description: '`resp_` and the request id.' }),
+    id: Type.String({ description: '`resp_` followed by the request id.' }),
     object: Type.Literal('response'),
     created_at: CreatedSchema,
-    completed_at: nullable(Type.Integer(), { description: 'Unix seconds; null until then.' }),
+    completed_at: nullable(Type.Integer(), { description: 'Unix seconds; null before the end.' }),
     status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
     error: nullable(Type.Object({ code: Type.String(), message: Type.String() }), {
-      description: 'Why it failed: a stream after its first byte, or an answer in the background.',
+      description: 'Reason why a stream failed after its first byte, or a background answer failed.',
     }),
     incomplete_details: nullable(Type.Object({ reason: Type.Literal('max_output_tokens') })),
     instructions: nullable(Type.String()),
     model: AnswerModelSchema,
-    output: Type.Array(OutputItemSchema, { description: 'In the order in which the model wrote it.' }),
+    output: Type.Array(OutputItemSchema, { description: 'Items in the order in which the model wrote them.' }),
     usage: nullable(ResponseUsageSchema, { description: 'Null until the reply has ended.' }),
     system_fingerprint: FingerprintSchema,
     record_id: Type.Optional(
-      Type.String({ description: 'As in a chat completion: where what was sampled of a trained model is kept.' }),
+      Type.String({ description: 'Id of the sampling record of a trained model, as in a chat completion.' }),
     ),
     max_output_tokens: nullable(Type.Integer()),
     temperature: Type.Number(),
@@ -340,10 +340,10 @@ export const ResponseSchema = Type.Object(
     text: Type.Object({ format: TextFormatSchema }),
     reasoning: Type.Object({ effort: nullable(EffortSchema), summary: nullable(SummarySchema) }),
     metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-    store: Type.Boolean({ description: 'Whether the answer was kept.' }),
-    background: Type.Boolean({ description: 'Whether it is computed in the background.' }),
+    store: Type.Boolean({ description: 'True if the answer is kept.' }),
+    background: Type.Boolean({ description: 'True if the answer is computed in the background.' }),
     previous_response_id: nullable(Type.String()),
-    conversation: nullable(ConversationIdSchema, { description: 'The conversation that the request named.' }),
+    conversation: nullable(ConversationIdSchema, { description: 'Conversation named by the request.' }),
     truncation: Type.Enum(['auto', 'disabled']),
     service_tier: Type.Literal('default'),
     user: nullable(Type.String()),
@@ -354,11 +354,11 @@ export const ResponseSchema = Type.Object(
 );
 export type Response = Static<typeof ResponseSchema>;
 
-const sequence = { sequence_number: Type.Integer({ minimum: 0, description: 'Counts the events.' }) };
+const sequence = { sequence_number: Type.Integer({ minimum: 0, description: 'Number of the event in the stream.' }) };
 const place = {
   ...sequence,
   item_id: Type.String(),
-  output_index: Type.Integer({ minimum: 0, description: 'Which item of `output`.' }),
+  output_index: Type.Integer({ minimum: 0, description: 'Index of the item in `output`.' }),
 };
 const part = { ...place, content_index: Type.Literal(0) };
 const summaryPart = { ...place, summary_index: Type.Literal(0) };
@@ -414,7 +414,7 @@ export const ResponseEventSchema = Type.Union(
     Type.Object({
       ...place,
       type: Type.Literal('response.custom_tool_call_input.delta'),
-      delta: Type.String({ description: 'All of the input.' }),
+      delta: Type.String({ description: 'Number of tokens of the whole input.' }),
     }),
     Type.Object({ ...place, type: Type.Literal('response.custom_tool_call_input.done'), input: Type.String() }),
   ],
@@ -426,13 +426,13 @@ export const ResponseStreamErrorSchema = Type.Object(
   {
     type: Type.Literal('error'),
     sequence_number: Type.Integer({ minimum: 0 }),
-    code: Type.String({ description: 'A stable name of the fault.' }),
+    code: Type.String({ description: 'Stable code of the error.' }),
     message: Type.String(),
     param: nullable(Type.String()),
   },
   {
     title: 'ResponseStreamError',
-    description: 'What a stream sends last when it fails after its headers, after `response.failed`.',
+    description: 'Last event of a stream that fails after its headers; follows `response.failed`.',
   },
 );
 export type ResponseStreamError = Static<typeof ResponseStreamErrorSchema>;

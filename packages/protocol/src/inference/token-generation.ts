@@ -22,28 +22,31 @@ const TokenSamplingSchema = Type.Object(
   {
     ...samplingProperties('tokens'),
     max_tokens: optionalNullable(
-      Type.Integer({ minimum: 1, description: 'The most tokens to generate. Default: to the end of the context.' }),
+      Type.Integer({
+        minimum: 1,
+        description: 'Maximum number of tokens to generate. Default: up to the end of the context.',
+      }),
     ),
     logprobs: optionalNullable(
       Type.Integer({
         minimum: -1,
         description:
-          'Tell log-probabilities of the sampled tokens, with so many entries at each place; -1 = all of the vocabulary.',
+          'Return log-probabilities of the sampled tokens, with this many entries at each position. -1 means the whole vocabulary.',
       }),
     ),
     structured_outputs: chat.structured_outputs,
     skip_special_tokens: optionalNullable(
       Type.Boolean({
-        description: 'Whether stop strings are looked for in text without control tokens. Default true.',
+        description: 'Match stop strings in text without control tokens. Default true.',
       }),
     ),
     detokenize: optionalNullable(
-      Type.Boolean({ description: 'The answer has no text either way; false is refused together with `stop`.' }),
+      Type.Boolean({ description: 'The answer never has text. False is refused together with `stop`.' }),
     ),
     routed_experts_prompt_start: optionalNullable(
-      Type.Integer({ minimum: 0, description: 'Has no effect: answers have no routing of experts.' }),
+      Type.Integer({ minimum: 0, description: 'Has no effect: answers have no expert routing.' }),
     ),
-    flat_logprobs: optionalNullable(Type.Boolean({ description: 'How a server holds them; the answer is the same.' })),
+    flat_logprobs: optionalNullable(Type.Boolean({ description: 'Has no effect on the answer.' })),
   },
   { title: 'TokenSampling' },
 );
@@ -63,8 +66,10 @@ export const GenerateTokensRequestSchema = Type.Object(
 );
 export type GenerateTokensRequest = Static<typeof GenerateTokensRequestSchema>;
 
-const Tokens = Type.Array(TokenId, { description: 'Sampled ids, the stopping one included.' });
-const logprobs = nullable(ChoiceLogprobsSchema, { description: 'Null unless asked for; tokens are `token_id:N`.' });
+const Tokens = Type.Array(TokenId, { description: 'Sampled token ids, including the stop token.' });
+const logprobs = nullable(ChoiceLogprobsSchema, {
+  description: 'Null unless requested. Tokens are written as `token_id:N`.',
+});
 
 const GeneratedTokensSchema = Type.Object(
   {
@@ -79,13 +84,13 @@ const GeneratedTokensSchema = Type.Object(
   { title: 'GeneratedTokens' },
 );
 
-const RequestIdSchema = Type.String({ description: 'From the header `X-Request-Id`, or the body, or made up.' });
+const RequestIdSchema = Type.String({ description: 'From the header `X-Request-Id` or the body, else generated.' });
 
 export const GenerateTokensAnswerSchema = Type.Object(
   {
     request_id: RequestIdSchema,
-    choices: Type.Array(GeneratedTokensSchema, { description: 'In order of index.' }),
-    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless asked for.' }),
+    choices: Type.Array(GeneratedTokensSchema, { description: 'Sorted by index.' }),
+    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless requested.' }),
     kv_transfer_params: Type.Null(),
     usage: CompletionUsageSchema,
   },
@@ -101,7 +106,7 @@ export const GenerateTokensChunkSchema = Type.Object(
         index: Type.Integer({ minimum: 0 }),
         token_ids: Tokens,
         logprobs,
-        finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+        finish_reason: nullable(FinishReasonSchema, { description: 'Null before the last chunk of the choice.' }),
         stop_reason: StopReasonSchema,
         record_id: Type.Optional(RecordIdSchema),
       }),

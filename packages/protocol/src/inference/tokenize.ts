@@ -11,7 +11,7 @@ const chat = ChatCompletionRequestSchema.properties;
 export const TokenizeRequestSchema = Type.Object(
   {
     model: chat.model,
-    prompt: Type.Optional(Type.String({ description: 'Text; the texts of control tokens become those tokens.' })),
+    prompt: Type.Optional(Type.String({ description: 'Text. The text of a control token is read as that token.' })),
     messages: Type.Optional(
       Type.Array(chat.messages.items, { description: "A conversation, rendered by the model's chat template." }),
     ),
@@ -20,17 +20,17 @@ export const TokenizeRequestSchema = Type.Object(
     chat_template_kwargs: chat.chat_template_kwargs,
     reasoning_effort: chat.reasoning_effort,
     add_generation_prompt: Type.Optional(
-      Type.Boolean({ description: 'Default true: a conversation ends where the reply begins.' }),
+      Type.Boolean({ description: 'End the conversation with the start of the reply. Default true.' }),
     ),
     add_special_tokens: Type.Optional(
       Type.Boolean({
         description:
-          'Put the token in front that begins every text of the model, if it has one. Default true for `prompt`, false for `messages`.',
+          'Put the beginning-of-text token of the model, if it has one, first. Default true for `prompt`, false for `messages`.',
       }),
     ),
     continue_final_message: Type.Optional(Type.Boolean()),
     chat_template: optionalNullable(Type.String()),
-    return_token_strs: optionalNullable(Type.Boolean({ description: 'Answer with the text of each token too.' })),
+    return_token_strs: optionalNullable(Type.Boolean({ description: 'Also return the text of each token.' })),
   },
   { title: 'TokenizeRequest' },
 );
@@ -41,10 +41,10 @@ export const TokenizeResponseSchema = Type.Object(
     count: Type.Integer({ minimum: 0 }),
     max_model_len: Type.Integer({
       minimum: 1,
-      description: 'Longest sequence of the model, prompt and reply together.',
+      description: 'Maximum sequence length of the model (prompt and reply), in tokens.',
     }),
     tokens: Type.Array(Type.Integer({ minimum: 0 })),
-    token_strs: nullable(Type.Array(Type.String()), { description: 'Null unless `return_token_strs` asks for it.' }),
+    token_strs: nullable(Type.Array(Type.String()), { description: 'Null unless `return_token_strs` is true.' }),
   },
   { title: 'TokenizeResponse' },
 );
@@ -58,7 +58,7 @@ export const DetokenizeRequestSchema = Type.Object(
     model: chat.model,
     tokens: Type.Array(Type.Integer({ minimum: 0 }), {
       maxItems: MAX_DETOKENIZE_TOKENS,
-      description: 'Ids of the vocabulary.',
+      description: 'Token ids.',
     }),
   },
   { title: 'DetokenizeRequest' },
@@ -66,7 +66,7 @@ export const DetokenizeRequestSchema = Type.Object(
 export type DetokenizeRequest = Static<typeof DetokenizeRequestSchema>;
 
 export const DetokenizeResponseSchema = Type.Object(
-  { prompt: Type.String({ description: 'The text of the ids, control tokens included.' }) },
+  { prompt: Type.String({ description: 'Text of the ids, including control tokens.' }) },
   { title: 'DetokenizeResponse' },
 );
 export type DetokenizeResponse = Static<typeof DetokenizeResponseSchema>;
@@ -80,14 +80,17 @@ export type TokenizerInfoQuery = Static<typeof TokenizerInfoQuerySchema>;
 export const TokenizerInfoSchema = Type.Object(
   {
     tokenizer_class: Type.String({
-      description: 'Of transformers: what reads the same vocabulary from a file of its own.',
+      description: 'Tokenizer class of transformers for the same vocabulary.',
     }),
-    model_max_length: Type.Integer({ minimum: 1, description: 'Longest sequence, prompt and reply together, tokens.' }),
-    chat_template: nullable(Type.String(), { description: "The model's own; null when it has none." }),
-    bos_token: nullable(Type.String(), { description: 'The token that begins every text; null when there is none.' }),
-    eos_token: nullable(Type.String(), { description: 'The token that ends a reply.' }),
+    model_max_length: Type.Integer({
+      minimum: 1,
+      description: 'Maximum sequence length (prompt and reply), in tokens.',
+    }),
+    chat_template: nullable(Type.String(), { description: 'Chat template of the model; null if it has none.' }),
+    bos_token: nullable(Type.String(), { description: 'Beginning-of-text token; null if there is none.' }),
+    eos_token: nullable(Type.String(), { description: 'End-of-turn token.' }),
     pad_token: Type.Null(),
-    add_bos_token: Type.Boolean({ description: 'Whether texts are tokenised with `bos_token` in front.' }),
+    add_bos_token: Type.Boolean({ description: 'True if texts are tokenised with a leading `bos_token`.' }),
   },
   { title: 'TokenizerInfo' },
 );

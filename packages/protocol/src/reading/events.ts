@@ -8,15 +8,17 @@ export const ServiceEventQuerySchema = Type.Object({
     Type.String({
       pattern: '^(?:0|[A-Za-z0-9_-]{22})$',
       description:
-        'Id of the last event already seen; 0: none. Default: a page begins with the oldest that is kept, or with the newest where `order` is `desc`, a stream with what happens from now on.',
+        'Id of the last event already seen; 0 means none. Default: a page starts with the oldest kept event (with the newest if `order` is `desc`), a stream with new events.',
     }),
   ),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'The most events of the page.' }),
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Maximum number of events per page.' }),
   ),
   model_id: Type.Optional(Type.String({ maxLength: 128, description: 'Only events of this model.' })),
   order: Type.Optional(
-    Type.Enum(['asc', 'desc'], { description: 'Of a page. Default `asc`, the oldest first. Streams have no other.' }),
+    Type.Enum(['asc', 'desc'], {
+      description: 'Order of a page. Default `asc`, the oldest first. Streams are always `asc`.',
+    }),
   ),
 });
 export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
@@ -38,15 +40,15 @@ export type ServiceEventType = (typeof SERVICE_EVENT_TYPES)[number] | (string & 
 
 export const ServiceEventSchema = Type.Object(
   {
-    id: Type.String({ description: 'Unique and stable. It has no order of its own.' }),
+    id: Type.String({ description: 'Unique and stable. Ids are not ordered.' }),
     type: Type.Unsafe<ServiceEventType>({
       type: 'string',
-      description: `One of ${SERVICE_EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}, or the type of an event of a job. \`job_started\` comes once per job; a job that continues after a pause, a restart or a lost worker has \`job_resumed\`.`,
+      description: `One of ${SERVICE_EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}, or the type of a job event. \`job_started\` is sent once per job; a job that continues after a pause, a restart or a lost worker sends \`job_resumed\`.`,
     }),
     model_id: nullable(Type.String()),
     job_id: nullable(Type.String()),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
-    data: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'As in the events of the job.' }),
+    data: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Data as in the events of the job.' }),
   },
   { title: 'ServiceEvent' },
 );

@@ -7,7 +7,7 @@ const Count = (description: string) => Type.Integer({ minimum: 0, description })
 /** Measure over all entities. */
 const SharedCount = (description: string) =>
   nullable(Type.Integer({ minimum: 0 }), {
-    description: `${description} Null for admins of other entities than the service's own.`,
+    description: `${description} Null for admins of entities other than the service's own.`,
   });
 
 const LoadedStepsSchema = (description: string) =>
@@ -15,53 +15,55 @@ const LoadedStepsSchema = (description: string) =>
     Type.Object({
       model: Type.String({ description: '`entity/project/name`.' }),
       step: Count('Step of the model.'),
-      since: Type.Integer({ description: 'When it was loaded, or found to be loaded, in seconds since 1970.' }),
+      since: Type.Integer({ description: 'Unix seconds when the step was loaded or found to be loaded.' }),
     }),
     { description },
   );
 
 const POOL_SERVER = {
-  url: Type.String({ description: 'Its address, without a path or a key.' }),
+  url: Type.String({ description: 'Address of the server, without path and key.' }),
   kind: Type.Enum(['engine', 'vllm'], {
-    description: '`engine`: one of this service, on another machine. `vllm`: a vLLM server.',
+    description: '`engine`: an engine of this service on another machine. `vllm`: a vLLM server.',
   }),
   state: Type.Enum(['up', 'draining', 'failing', 'down', 'unfit'], {
     description:
-      '`up`: takes requests. `draining`: takes no new ones. `failing`: its health is well and its requests fail. `down`: not to be had. `unfit`: it answers, and is another model, say.',
+      '`up`: accepts requests. `draining`: accepts no new requests. `failing`: healthy, but its requests fail. `down`: unreachable. `unfit`: it answers but cannot be used, for example because it serves another model.',
   }),
-  trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
-  version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),
-  num_choices: Count('Choices in flight there.'),
-  num_adapters: Count('Adapters that it was given.'),
+  trouble: nullable(Type.String(), {
+    description: 'Reason why it accepts no requests, with the next step; null while it accepts them.',
+  }),
+  version: nullable(Type.String(), { description: 'Version of its software; null if unknown.' }),
+  num_choices: Count('Choices in flight on the server.'),
+  num_adapters: Count('Adapters that were sent to it.'),
   steps: LoadedStepsSchema(
-    'Steps of models that it has loaded, the newest first. An engine with vLLM servers has none itself: see its `members`.',
+    'Loaded steps of models, newest first. An engine with vLLM servers loads none itself: see its `members`.',
   ),
   refused_steps: Type.Array(
     Type.Object({
       model: Type.String({ description: '`entity/project/name`.' }),
       step: Count('Step of the model.'),
-      reason: Type.String({ description: 'Why it does not load the step.' }),
-      until: Type.Integer({ description: 'When it is asked again, in seconds since 1970.' }),
+      reason: Type.String({ description: 'Reason why it refused the step.' }),
+      until: Type.Integer({ description: 'Unix seconds of the next attempt.' }),
     }),
     {
       description:
-        'Steps of models that a vLLM server refused to load in the last minute. It is not asked for them until then.',
+        'Steps of models that a vLLM server refused to load in the last minute. They are not requested again before `until`.',
     },
   ),
   kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
-    description: 'Part of its KV cache in use, some seconds ago; null: it does not say.',
+    description: 'Fraction of its KV cache in use, as of a few seconds ago; null if unknown.',
   }),
-  num_requests: Count('Requests that it was sent, since the service started.'),
-  num_failures: Count('Of them, those that failed by its fault.'),
-  num_losses: Count('Times that it was lost.'),
-  generated_tokens: Count('Tokens that it sampled.'),
+  num_requests: Count('Requests sent to it since the service started.'),
+  num_failures: Count('Requests that failed because of the server.'),
+  num_losses: Count('Number of times that the connection to it was lost.'),
+  generated_tokens: Count('Tokens sampled by it.'),
 };
 
 const PoolMemberSchema = Type.Object(
   {
     ...POOL_SERVER,
     members: Type.Array(Type.Object(POOL_SERVER, { title: 'PoolServer' }), {
-      description: 'vLLM servers that sample for an engine; none for others.',
+      description: 'vLLM servers that sample for an engine; empty otherwise.',
     }),
   },
   { title: 'PoolMember' },
@@ -70,29 +72,29 @@ const PoolMemberSchema = Type.Object(
 const SamplingHostSchema = Type.Object(
   {
     base_model: Type.String(),
-    max_model_len: Count('Longest sequence, prompt and reply together, in tokens.'),
-    untrainable: nullable(Type.String(), { description: 'Why it cannot be trained; null: it can.' }),
-    is_loaded: Type.Boolean({ description: 'Whether it is in memory; the numbers are 0 while it is not.' }),
-    num_requests: SharedCount('Requests in it.'),
+    max_model_len: Count('Maximum sequence length (prompt and reply), in tokens.'),
+    untrainable: nullable(Type.String(), { description: 'Reason why it cannot be trained; null if it can.' }),
+    is_loaded: Type.Boolean({ description: 'True if the model is in memory. The numbers are 0 while it is not.' }),
+    num_requests: SharedCount('Requests in progress.'),
     num_running: SharedCount('Choices in the batch.'),
     num_waiting: SharedCount('Choices waiting for space in the KV cache.'),
-    kv_used_tokens: SharedCount('Cells of the KV cache in use, those kept for later included.'),
-    kv_cached_tokens: SharedCount('Of them, those that only wait to be used again.'),
-    kv_capacity_tokens: Count('Cells that there are.'),
+    kv_used_tokens: SharedCount('Tokens in the KV cache, including those kept for reuse.'),
+    kv_cached_tokens: SharedCount('Tokens in the KV cache that are only kept for reuse.'),
+    kv_capacity_tokens: Count('Capacity of the KV cache, in tokens.'),
     num_adapters: SharedCount('Adapters in memory.'),
     steps: LoadedStepsSchema(
-      "Steps of models that the engine of this process has in memory, the newest first; none where `members` sample, and for admins of other entities than the service's own.",
+      "Steps of models that the engine of this process has in memory, newest first. Empty if `members` sample, and for admins of entities other than the service's own.",
     ),
-    num_preemptions: SharedCount('Choices that gave their room back, since it was loaded.'),
-    prompt_tokens: SharedCount('Prompt tokens of requests that began, since it was loaded.'),
-    generated_tokens: SharedCount('Tokens sampled, since it was loaded.'),
+    num_preemptions: SharedCount('Choices that were preempted since the model was loaded.'),
+    prompt_tokens: SharedCount('Prompt tokens of started requests since the model was loaded.'),
+    generated_tokens: SharedCount('Tokens sampled since the model was loaded.'),
     prefix_query_tokens: SharedCount(
-      'Tokens looked for in memory before they were computed, since it was loaded: the prompt of each choice.',
+      'Prompt tokens of all choices looked up in the prefix cache since the model was loaded.',
     ),
-    prefix_hit_tokens: SharedCount('Of them, those that were found.'),
+    prefix_hit_tokens: SharedCount('Prompt tokens found in the prefix cache since the model was loaded.'),
     members: Type.Array(PoolMemberSchema, {
       description:
-        "The engines on other machines, or the vLLM servers, that sample; none where this process has the engine, and for admins of other entities than the service's own.",
+        "Engines on other machines, or vLLM servers, that sample. Empty if this process has the engine, and for admins of entities other than the service's own.",
     }),
   },
   { title: 'SamplingHost' },
@@ -103,11 +105,11 @@ const ProcessSchema = Type.Object(
     role: Type.Enum(['api', 'engine', 'trainer'], {
       description: 'A process with several roles is listed once per role.',
     }),
-    url: nullable(Type.String(), { description: 'Its address for the other processes; null: it has none.' }),
-    version: Type.String({ description: 'Of its release.' }),
+    url: nullable(Type.String(), { description: 'Address of the process for other processes; null if it has none.' }),
+    version: Type.String({ description: 'Version of its release.' }),
     machine_trouble: nullable(Type.String(), {
       description:
-        'Limits of its machine that are near, with the next step: a full or slow disk, file handles, threads. Null: none, or it does not say.',
+        'Limits that its machine is close to, with the next step: a full or slow disk, file handles, threads. Null if there are none or they are unknown.',
     }),
   },
   { title: 'ServiceProcess' },
@@ -115,37 +117,37 @@ const ProcessSchema = Type.Object(
 
 const PartState = (description: string) =>
   Type.Object(
-    { trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }) },
+    { trouble: nullable(Type.String(), { description: 'Description of the problem; null if there is none.' }) },
     { description },
   );
 
 export const HostsSchema = Type.Object(
   {
-    version: Type.String({ description: 'Of the service.' }),
+    version: Type.String({ description: 'Version of the service.' }),
     sampling: Type.Object({
-      trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
-      hosts: Type.Array(SamplingHostSchema, { description: 'One a base model, the default one first.' }),
+      trouble: nullable(Type.String(), { description: 'Description of the problem; null if there is none.' }),
+      hosts: Type.Array(SamplingHostSchema, { description: 'One host per base model, the default model first.' }),
     }),
     training: Type.Object(
       {
-        trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
+        trouble: nullable(Type.String(), { description: 'Description of the problem; null if there is none.' }),
         base_models: nullable(Type.Array(Type.String()), {
-          description: 'Base models whose jobs a trainer takes that runs now, in whatever process; null: any.',
+          description: 'Base models for which a trainer is running in any process; null means any base model.',
         }),
       },
-      { description: 'What trains.' },
+      { description: 'State of training.' },
     ),
-    store: PartState('What remembers.'),
+    store: PartState('State of the store.'),
     tracking: nullable(
       Type.Object({
         tracker: Type.String({ description: 'E.g. `mlflow`.' }),
-        trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
+        trouble: nullable(Type.String(), { description: 'Description of the problem; null if there is none.' }),
       }),
-      { description: 'Where runs are told too; null: nowhere else.' },
+      { description: 'Tracker to which runs are also reported; null if there is none.' },
     ),
     processes: Type.Array(ProcessSchema, {
       description:
-        "Processes of the service with their machines, as of some seconds ago. Without a shared database it is the one that answers. Empty for admins of other entities than the service's own.",
+        "Processes of the service with their machines, as of a few seconds ago. Without a shared database, only the process that answers. Empty for admins of entities other than the service's own.",
     }),
   },
   { title: 'Hosts' },

@@ -7,7 +7,7 @@ export const TrainingJobPageQuerySchema = Type.Object({
   project: Type.Optional(Type.String({ maxLength: 128, description: 'Only jobs of models of this project.' })),
   status: Type.Optional(
     Type.Enum(['queued', 'running', 'succeeded', 'failed', 'cancelled'], {
-      description: 'Only jobs that are so now. A paused job is queued.',
+      description: 'Only jobs with this status. A paused job is queued.',
     }),
   ),
   kind: Type.Optional(Type.Enum(['rl', 'sft'], { description: 'Only jobs of this kind.' })),
@@ -23,12 +23,12 @@ const QueuedJobSchema = Type.Object(
     is_paused: Type.Boolean(),
     num_ahead: Type.Integer({
       minimum: 0,
-      description: 'Training jobs of the service that were submitted before it, have not ended and are not paused.',
+      description: 'Number of earlier training jobs of the service that have not ended and are not paused.',
     }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     num_gradient_steps_done: Type.Integer({ minimum: 0 }),
     num_gradient_steps: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
-      description: 'That it takes in all; null before it has begun.',
+      description: 'Total number of gradient steps; null before the job starts.',
     }),
   },
   { title: 'QueuedJob' },

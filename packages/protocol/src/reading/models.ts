@@ -17,31 +17,31 @@ const ModelDetailsSchema = Type.Object(
     project: Type.String(),
     name: Type.String(),
     base_model: Type.String(),
-    is_served: Type.Boolean({ description: 'Whether its base model is served here now.' }),
-    run_id: Type.String({ description: 'Names its metrics; they go with the model.' }),
+    is_served: Type.Boolean({ description: 'True if the service currently serves its base model.' }),
+    run_id: Type.String({ description: 'Id of its metrics, which are deleted with the model.' }),
     tracked_run: nullable(
       Type.Object({
         tracker: Type.String({ description: 'E.g. `mlflow`.' }),
         id: Type.String(),
-        url: nullable(Type.String(), { description: 'Where to look at it.' }),
+        url: nullable(Type.String(), { description: 'Page of the run.' }),
       }),
-      { description: 'The run as a tracker outside has it; null without one, and before it has it.' },
+      { description: 'Copy of the run in an external tracker. Null without a tracker, and before the copy exists.' },
     ),
     lora: LoraObjectSchema,
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     latest_step: nullable(Type.Integer({ minimum: 0 }), {
-      description: 'Step that the bare name stands for; null when all its checkpoints were deleted.',
+      description: 'Step that the bare name refers to; null if all its checkpoints were deleted.',
     }),
-    num_checkpoints: Type.Integer({ minimum: 0, description: 'That are there, step 0 included.' }),
-    num_gradient_steps: Type.Integer({ minimum: 0, description: 'Over all its jobs.' }),
+    num_checkpoints: Type.Integer({ minimum: 0, description: 'Number of existing checkpoints, including step 0.' }),
+    num_gradient_steps: Type.Integer({ minimum: 0, description: 'Number of gradient steps in all its jobs.' }),
     metrics: Type.Unsafe<Record<string, number>>({
       type: 'object',
       additionalProperties: { type: 'number' },
-      description: 'Those of the latest checkpoint.',
+      description: 'Metrics of the latest checkpoint.',
     }),
     reward: nullable(
       Type.Object({
-        step: Type.Integer({ minimum: 0, description: 'Step that the rollouts were drawn from.' }),
+        step: Type.Integer({ minimum: 0, description: 'Step that sampled the rollouts.' }),
         value: Type.Number(),
       }),
       { description: 'Latest mean reward of training rollouts; null before the first.' },
@@ -53,7 +53,7 @@ const ModelDetailsSchema = Type.Object(
         value: Type.Number(),
       }),
       {
-        description: 'Kept checkpoint with the highest reward, which `NAME:best` names; null before the first reward.',
+        description: 'Kept checkpoint with the highest reward, available as `NAME:best`; null before the first reward.',
       },
     ),
     live_jobs: Type.Object(
@@ -62,7 +62,7 @@ const ModelDetailsSchema = Type.Object(
         running: Type.Integer({ minimum: 0 }),
         paused: Type.Integer({ minimum: 0 }),
       },
-      { description: 'Training jobs of it that have not ended.' },
+      { description: 'Numbers of its training jobs that have not ended.' },
     ),
   },
   { title: 'ModelDetails' },

@@ -4,16 +4,16 @@ import Type, { type Static } from 'typebox';
 
 const MetricSeriesSchema = Type.Object(
   {
-    name: Type.String({ description: '`train/…` of gradient steps, `<split>/…` of logged trajectories.' }),
+    name: Type.String({ description: '`train/…` for gradient steps, `<split>/…` for logged trajectories.' }),
     num_points: Type.Integer({ minimum: 1 }),
     last_value: Type.Number(),
-    last_step: Type.Integer({ minimum: 0, description: 'Step of the model that the last value is of.' }),
+    last_step: Type.Integer({ minimum: 0, description: 'Step of the model with the last value.' }),
   },
   { title: 'MetricSeries' },
 );
 
 export const MetricListSchema = Type.Object(
-  { object: Type.Literal('list'), data: Type.Array(MetricSeriesSchema, { description: 'By name.' }) },
+  { object: Type.Literal('list'), data: Type.Array(MetricSeriesSchema, { description: 'Sorted by name.' }) },
   { title: 'MetricList' },
 );
 export type MetricListObject = Static<typeof MetricListSchema>;
@@ -22,12 +22,12 @@ const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minIte
 
 export const SeriesQuerySchema = Type.Object({
   name: Type.Union([Type.String({ minLength: 1, maxLength: 256 }), Names], {
-    description: 'Name of a metric; several times for several series.',
+    description: 'Name of a metric. Repeat it for several series.',
   }),
   axis: Type.Optional(
     Type.Enum(['step', 'gradient_step'], {
       description:
-        'What points are counted by. `step`, the default: the steps of the model, one point each. `gradient_step`: its gradient steps over all jobs, from 0; logs have none.',
+        'Axis of the points. `step` (the default): steps of the model, one point each. `gradient_step`: gradient steps over all its jobs, from 0; logs have none.',
     }),
   ),
   max_points: Type.Optional(
@@ -35,12 +35,12 @@ export const SeriesQuerySchema = Type.Object({
       minimum: 1,
       maximum: 10_000,
       default: 1000,
-      description: 'The most points of a series: where there are more, neighbours become one.',
+      description: 'Maximum number of points per series. If there are more, neighbouring points are merged.',
     }),
   ),
-  from: Type.Optional(Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'First place on the axis.' })),
+  from: Type.Optional(Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'First position on the axis.' })),
   to: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'Last place on the axis, inclusive.' }),
+    Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'Last position on the axis, inclusive.' }),
   ),
 });
 export type SeriesQueryObject = Static<typeof SeriesQuerySchema>;
@@ -52,17 +52,17 @@ const SeriesSchema = Type.Object(
     name: Type.String(),
     num_places: Type.Integer({
       minimum: 0,
-      description: 'Places on the axis that have a value, before some became one.',
+      description: 'Number of positions with a value, before merging.',
     }),
-    first: Column('Place on the axis of the first value of each point.'),
-    last: Column('Of the last one.'),
+    first: Column('Position of the first value of each point.'),
+    last: Column('Position of the last value of each point.'),
     mean: Column('Mean of the values of each point.'),
-    min: Column('The least of them.'),
-    max: Column('The most.'),
-    count: Column('How many there are.'),
-    recorded_at: Column('Unix seconds at which the last of them was recorded.'),
+    min: Column('Minimum of the values of each point.'),
+    max: Column('Maximum of the values of each point.'),
+    count: Column('Number of values of each point.'),
+    recorded_at: Column('Unix seconds when the last value of each point was recorded.'),
   },
-  { title: 'Series', description: 'Columns of the same length: the i-th entries are the i-th point.' },
+  { title: 'Series', description: 'Columns of equal length: the i-th entries form the i-th point.' },
 );
 export type SeriesObject = Static<typeof SeriesSchema>;
 
@@ -70,7 +70,9 @@ export const SeriesListSchema = Type.Object(
   {
     object: Type.Literal('list'),
     axis: Type.Enum(['step', 'gradient_step']),
-    data: Type.Array(SeriesSchema, { description: 'In the order of the names; empty columns for an unknown name.' }),
+    data: Type.Array(SeriesSchema, {
+      description: 'In the order of the requested names. An unknown name has empty columns.',
+    }),
   },
   { title: 'SeriesList' },
 );

@@ -8,7 +8,7 @@ const Parts = Type.Enum(['project', 'key', 'model', 'kind', 'day']);
 export const UsageQuerySchema = Type.Object({
   by: Type.Optional(
     Type.Union([Parts, Type.Array(Parts, { maxItems: 5 })], {
-      description: 'What the usage is told apart by; several times for several. Default: nothing, which is one sum.',
+      description: 'Group the usage by this. Repeat it to group by several. Default: one total.',
     }),
   ),
   from: Type.Optional(
@@ -22,17 +22,22 @@ export type UsageQuery = Static<typeof UsageQuerySchema>;
 
 const UsageGroupSchema = Type.Object(
   {
-    project: Type.Optional(nullable(Type.String(), { description: 'As the requests said; null: they said none.' })),
+    project: Type.Optional(
+      nullable(Type.String(), { description: 'Project named in the requests; null if they named none.' }),
+    ),
     key_id: Type.Optional(Type.String()),
-    key_name: Type.Optional(nullable(Type.String(), { description: 'Null when the key is not known any more.' })),
+    key_name: Type.Optional(nullable(Type.String(), { description: 'Null if the key no longer exists.' })),
     model: Type.Optional(Type.String()),
     kind: Type.Optional(Type.Enum(['chat', 'completion', 'training'])),
     day: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'YYYY-MM-DD, UTC.' })),
-    num_requests: Type.Integer({ minimum: 0, description: 'A job that trains is one.' }),
-    prompt_tokens: Type.Integer({ minimum: 0, description: 'Of training: tokens that the trained ones stand behind.' }),
-    completion_tokens: Type.Integer({ minimum: 0, description: 'Sampled; of training, trained.' }),
+    num_requests: Type.Integer({ minimum: 0, description: 'Number of requests. A training job counts as one.' }),
+    prompt_tokens: Type.Integer({
+      minimum: 0,
+      description: 'Prompt tokens; for training, the context of the trained tokens.',
+    }),
+    completion_tokens: Type.Integer({ minimum: 0, description: 'Sampled tokens; for training, trained tokens.' }),
   },
-  { title: 'UsageGroup', description: 'It has those parts that were asked for.' },
+  { title: 'UsageGroup', description: 'Usage of one group. Has the fields named in `by`.' },
 );
 export type UsageGroupObject = Static<typeof UsageGroupSchema>;
 
@@ -42,7 +47,9 @@ export const UsageListSchema = Type.Object(
     from: Type.Integer({ description: 'Unix seconds.' }),
     to: Type.Integer({ description: 'Unix seconds.' }),
     data: Type.Array(UsageGroupSchema, { description: 'At most 10,000.' }),
-    has_more: Type.Boolean({ description: 'Whether there would be more: ask for a shorter time, or by less.' }),
+    has_more: Type.Boolean({
+      description: 'True if there are more rows. Request a shorter period, or group by fewer fields.',
+    }),
   },
   { title: 'UsageList' },
 );

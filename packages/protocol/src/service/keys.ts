@@ -14,9 +14,9 @@ const MAX_REQUESTS = 1_000_000;
 const MAX_TOKENS = 1_000_000_000;
 
 const LIMIT_WORDS = {
-  requests_per_minute: 'Requests that may begin in a minute: of routes that sample, and of those that queue work.',
-  tokens_per_minute: 'Tokens that requests may use in a minute, prompts and completions together.',
-  max_requests_in_flight: 'Requests to sample that may be in flight at a time.',
+  requests_per_minute: 'Maximum number of requests per minute to routes that sample or queue work.',
+  tokens_per_minute: 'Maximum number of prompt and completion tokens per minute.',
+  max_requests_in_flight: 'Maximum number of concurrent sampling requests.',
 };
 
 const changeOf = (name: keyof typeof LIMIT_WORDS, maximum: number) =>
@@ -32,7 +32,7 @@ export const KeyLimitsRequestSchema = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'How much the key may use, over all processes of the service. What is left out stays as it is.',
+    description: 'Limits of the key, over all processes of the service. Omitted limits stay unchanged.',
   },
 );
 export type KeyLimitsRequest = Static<typeof KeyLimitsRequestSchema>;
@@ -46,7 +46,7 @@ export const KeyLimitsSchema = Type.Object(
     tokens_per_minute: limitOf('tokens_per_minute'),
     max_requests_in_flight: limitOf('max_requests_in_flight'),
   },
-  { title: 'KeyLimits', description: 'How much the key may use, over all processes of the service.' },
+  { title: 'KeyLimits', description: 'Limits of the key, over all processes of the service.' },
 );
 export type KeyLimitsObject = Static<typeof KeyLimitsSchema>;
 
@@ -56,18 +56,18 @@ export const CreateKeyRequestSchema = Type.Object(
       minLength: 1,
       maxLength: 128,
       description:
-        'What the key is for, for people. Without `/`, `:`, `@` and control characters, and not `.` or `..`.',
+        'Readable name of the key. Must not contain `/`, `:`, `@` or control characters, and must not be `.` or `..`.',
     }),
-    scopes: KeyScopesSchema('What the key may do: `inference` samples, `training` trains, `admin` does everything.'),
+    scopes: KeyScopesSchema('Scopes of the key: `inference` samples, `training` trains, `admin` allows everything.'),
     entity: Type.Optional(
       nullable(Type.String({ minLength: 1, maxLength: 128 }), {
         description:
-          "Whose key it is. Default: the caller's entity. Another one, made when absent, takes a key of the service's own entity.",
+          "Owner of the key. Default: the caller's entity. Another entity needs a key of the service's own entity, and is created if it does not exist.",
       }),
     ),
     expires_at: Type.Optional(
       nullable(Type.Integer({ minimum: 1, maximum: LATEST_EXPIRY }), {
-        description: 'When it stops being valid, Unix seconds; it must lie ahead. Default: never.',
+        description: 'Expiry time in Unix seconds; must be in the future. Default: never.',
       }),
     ),
     limits: Type.Optional(nullable(KeyLimitsRequestSchema, { description: 'Default: none.' })),
@@ -83,22 +83,21 @@ export const UpdateKeyRequestSchema = Type.Object(
 export type UpdateKeyRequest = Static<typeof UpdateKeyRequestSchema>;
 
 const API_KEY = {
-  id: Type.String({ description: 'Names the key for everyone; it is no secret.' }),
+  id: Type.String({ description: 'Public name of the key. Not a secret.' }),
   object: Type.Literal('api_key'),
   name: Type.String(),
   entity: Type.String(),
-  scopes: KeyScopesSchema('What the key may do; `admin` includes the others.'),
+  scopes: KeyScopesSchema('Scopes of the key. `admin` includes the others.'),
   limits: KeyLimitsSchema,
   hint: nullable(Type.String(), {
-    description: 'How the secret begins; null for a secret that was chosen in the configuration.',
+    description: 'First characters of the secret; null if the secret was set in the configuration.',
   }),
   is_service_key: Type.Boolean({
-    description:
-      "Whether it is the service's own first key, made up or configured, which the next configured one replaces.",
+    description: 'True for the first key of the service, generated or configured. A newly configured key replaces it.',
   }),
   created_at: Type.Integer({ description: 'Unix seconds.' }),
   expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null: never.' }),
-  revoked_at: nullable(Type.Integer(), { description: 'Unix seconds; null: it is not revoked.' }),
+  revoked_at: nullable(Type.Integer(), { description: 'Unix seconds; null if it is not revoked.' }),
 };
 
 export const ApiKeySchema = Type.Object(API_KEY, { title: 'ApiKey' });
@@ -109,7 +108,7 @@ export const CreatedKeySchema = Type.Object(
     ...API_KEY,
     secret: nullable(Type.String(), {
       description:
-        'What `Authorization: Bearer` takes. It is shown once: null when the answer is repeated for an `Idempotency-Key`.',
+        'Secret for `Authorization: Bearer`. Shown only once: null if the answer is repeated for an `Idempotency-Key`.',
     }),
   },
   { title: 'CreatedKey' },
@@ -119,7 +118,7 @@ export type CreatedKeyObject = Static<typeof CreatedKeySchema>;
 export const ApiKeyListSchema = Type.Object(
   {
     object: Type.Literal('list'),
-    data: Type.Array(ApiKeySchema, { description: 'Oldest first, revoked and expired ones included.' }),
+    data: Type.Array(ApiKeySchema, { description: 'Oldest first, including revoked and expired keys.' }),
   },
   { title: 'ApiKeyList' },
 );

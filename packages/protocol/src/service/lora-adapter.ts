@@ -11,7 +11,7 @@ const LoraName = Type.String({
   minLength: 1,
   maxLength: 128,
   pattern: NAME_PATTERN,
-  description: 'What `model` of a chat calls it.',
+  description: 'Name to use as `model` of requests.',
 });
 
 export const LoadLoraAdapterRequestSchema = Type.Object(
@@ -20,12 +20,12 @@ export const LoadLoraAdapterRequestSchema = Type.Object(
     lora_path: Type.String({
       minLength: 1,
       description:
-        'The name of an imported adapter, `adapter:ID`. No path: files come in through `/v1/preview/adapters`.',
+        'Name of an imported adapter, `adapter:ID`. Paths are refused: upload files through `/v1/preview/adapters`.',
     }),
     load_inplace: Type.Optional(
       Type.Boolean({
         description:
-          'True lets a name that is taken stand for this adapter from now on; what is running keeps its own. Default false.',
+          'True assigns a name that is already used to this adapter. Running requests keep the previous one. Default false.',
       }),
     ),
   },

@@ -18,7 +18,7 @@ const ModelPermissionSchema = Type.Object(
     allow_logprobs: Type.Literal(true),
     allow_search_indices: Type.Literal(false),
     allow_view: Type.Literal(true),
-    allow_fine_tuning: Type.Boolean({ description: 'True for a base model that can be trained.' }),
+    allow_fine_tuning: Type.Boolean({ description: 'True if the base model can be trained.' }),
     organization: Type.Literal('*'),
     group: Type.Null(),
     is_blocking: Type.Literal(false),
@@ -29,14 +29,14 @@ export type ModelPermission = Static<typeof ModelPermissionSchema>;
 
 export const ModelCardSchema = Type.Object(
   {
-    id: Type.String({ description: 'A name that `model` of a request takes.' }),
+    id: Type.String({ description: 'Name to use as `model` of requests.' }),
     object: Type.Literal('model'),
     created: CreatedSchema,
     owned_by: Type.String(),
-    root: Type.String({ description: 'The model that this is a version of.' }),
-    parent: nullable(Type.String(), { description: "The base model's id, for a trained model." }),
-    max_model_len: Type.Integer({ minimum: 1, description: 'Longest sequence, prompt and reply together, in tokens.' }),
-    trainable: Type.Boolean({ description: 'Whether its base model can be trained here.' }),
+    root: Type.String({ description: 'Model of which this is a version.' }),
+    parent: nullable(Type.String(), { description: 'Id of the base model, for a trained model.' }),
+    max_model_len: Type.Integer({ minimum: 1, description: 'Maximum sequence length (prompt and reply), in tokens.' }),
+    trainable: Type.Boolean({ description: 'True if its base model can be trained here.' }),
     permission: Type.Array(ModelPermissionSchema),
     type: Type.Optional(Type.Literal('model', { description: ANTHROPIC })),
     display_name: Type.Optional(Type.String({ description: `The id. ${ANTHROPIC}` })),

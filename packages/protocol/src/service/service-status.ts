@@ -16,30 +16,31 @@ const ReasonsSchema = Type.Array(
     ]),
     reason: Type.String(),
   }),
-  { description: 'What does not work as it should, and why; empty when all is well.' },
+  { description: 'Problems and their reasons; empty if there are none.' },
 );
 
 const AnsweringPartSchema = Type.Object({
-  is_up: Type.Boolean({ description: 'It answered within 2 s when it was last asked, at most 2 s ago.' }),
+  is_up: Type.Boolean({ description: 'True if it answered within 2 s at the last check, at most 2 s ago.' }),
   reason: Type.Union([Type.String(), Type.Null()]),
 });
 
 const PartCountSchema = Type.Object({
-  ready: Type.Integer({ minimum: 0, description: 'Those that take work now.' }),
-  total: Type.Integer({ minimum: 0, description: 'Those that are registered and not ending.' }),
+  ready: Type.Integer({ minimum: 0, description: 'Number that currently accept work.' }),
+  total: Type.Integer({ minimum: 0, description: 'Number that are registered and not shutting down.' }),
 });
 
 const HealthPartsSchema = Type.Object(
   {
     database: AnsweringPartSchema,
-    bucket: Type.Union([AnsweringPartSchema, Type.Null()], { description: 'null: the blobs are in a folder.' }),
+    bucket: Type.Union([AnsweringPartSchema, Type.Null()], { description: 'Null if blobs are stored in a folder.' }),
     engines: Type.Union([PartCountSchema, Type.Null()], {
-      description: 'Engines and vLLM servers that this process asks; null: it samples nothing.',
+      description: 'Engines and vLLM servers used by this process; null if it does not sample.',
     }),
     trainers: Type.Union([PartCountSchema, Type.Null()], {
-      description: 'Trainers of the service; null: this process neither trains nor queues, or the database is away.',
+      description:
+        'Trainers of the service; null if this process neither trains nor queues, or the database is unreachable.',
     }),
-    draining: Type.Boolean({ description: 'This process is ending.' }),
+    draining: Type.Boolean({ description: 'True if the process is shutting down.' }),
   },
   { title: 'HealthParts', description: 'State of each part.' },
 );
@@ -51,7 +52,7 @@ export const HealthSchema = Type.Object(
     parts: HealthPartsSchema,
     notices: Type.Optional(
       Type.Array(Type.String(), {
-        description: 'Things that an operator should know of while all works, such as a clock that has stepped.',
+        description: 'Notices for operators that do not affect the status, such as a clock that was changed.',
       }),
     ),
   },
@@ -71,10 +72,10 @@ export type Readiness = Static<typeof ReadinessSchema>;
 const PartCheckSchema = Type.Object(
   {
     success: Type.Boolean(),
-    duration: Type.Number({ minimum: 0, description: 'Seconds the check took.' }),
+    duration: Type.Number({ minimum: 0, description: 'Duration of the check in seconds.' }),
     errors: Type.Array(Type.String()),
   },
-  { title: 'PartCheck', description: 'How one part of the service is.' },
+  { title: 'PartCheck', description: 'State of one part of the service.' },
 );
 export type PartCheck = Static<typeof PartCheckSchema>;
 
@@ -85,12 +86,12 @@ export const SystemCheckSchema = Type.Object(
     cpu_queue: PartCheckSchema,
     gpu_queue: PartCheckSchema,
   },
-  { title: 'SystemCheck', description: '`cpu_queue` is sampling, `gpu_queue` is training.' },
+  { title: 'SystemCheck', description: '`cpu_queue` is sampling; `gpu_queue` is training.' },
 );
 export type SystemCheck = Static<typeof SystemCheckSchema>;
 
 export const VersionSchema = Type.Object(
-  { version: Type.String({ description: 'Of the service.' }) },
+  { version: Type.String({ description: 'Version of the service.' }) },
   { title: 'Version' },
 );
 export type Version = Static<typeof VersionSchema>;

@@ -7,9 +7,15 @@ import { ApiKeySchema } from './keys.ts';
 
 export const CreateSessionRequestSchema = Type.Object(
   {
-    key: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'The secret of a key; or `code`.' })),
+    key: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 512, description: 'Secret of a key. Send this or `code`.' }),
+    ),
     code: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 512, description: 'What a sign-in link has behind its `#`; or `key`.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description: 'Code after the `#` of a sign-in link. Send this or `key`.',
+      }),
     ),
   },
   { title: 'CreateSessionRequest' },
@@ -19,8 +25,8 @@ export type CreateSessionRequest = Static<typeof CreateSessionRequestSchema>;
 export const SessionSchema = Type.Object(
   {
     object: Type.Literal('session'),
-    key: nullable(ApiKeySchema, { description: 'The key whose rights the page has; null: nobody is signed in.' }),
-    expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null: nobody is signed in.' }),
+    key: nullable(ApiKeySchema, { description: 'Key whose rights the page has; null if nobody is signed in.' }),
+    expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null if nobody is signed in.' }),
   },
   { title: 'Session' },
 );
@@ -30,8 +36,7 @@ export const SessionLinkSchema = Type.Object(
   {
     object: Type.Literal('session_link'),
     path: Type.String({
-      description:
-        'To be opened in a browser at the address of the service; it works once. The code is behind its `#`.',
+      description: 'Path to open in a browser at the address of the service. Works once. The code follows the `#`.',
     }),
     expires_at: Type.Integer({ description: 'Unix seconds.' }),
   },

@@ -6,19 +6,18 @@ export const ValidationItemSchema = Type.Object(
   {
     loc: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       description:
-        'The place, such as `["body", "messages", 0, "role"]`; it begins with `body`, `query`, `path` or `header`.',
+        'Path of the value, such as `["body", "messages", 0, "role"]`. Starts with `body`, `query`, `path` or `header`.',
     }),
-    msg: Type.String({ description: 'What was expected there.' }),
-    type: Type.String({ description: 'The rule that failed, such as `missing`, `int_type`, `greater_than_equal`.' }),
-    input: Type.Optional(Type.Unknown({ description: 'The value found there, where it is short.' })),
+    msg: Type.String({ description: 'Expected value.' }),
+    type: Type.String({ description: 'Rule that failed, such as `missing`, `int_type`, `greater_than_equal`.' }),
+    input: Type.Optional(Type.Unknown({ description: 'Value that was sent, if it is short.' })),
     ctx: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The limits of the rule.' }),
     ),
   },
   {
     title: 'ValidationItem',
-    description:
-      "One failed check: where, what, and which rule. The shape is pydantic's, which clients of FastAPI servers read.",
+    description: 'A failed check, in the format of pydantic, which clients of FastAPI servers read.',
   },
 );
 export type ValidationItem = Static<typeof ValidationItemSchema>;
@@ -34,31 +33,33 @@ const ErrorTypeSchema = Type.Enum(
     'rate_limit_error',
     'server_error',
   ],
-  { description: 'The class of the error, as the OpenAI clients print it.' },
+  { description: 'Class of the error, as OpenAI clients print it.' },
 );
 export type ErrorType = Static<typeof ErrorTypeSchema>;
 
 export const ErrorObjectSchema = Type.Object(
   {
-    message: Type.String({ description: 'What was wrong, the limit, the value and the next step.' }),
+    message: Type.String({ description: 'The problem, the limit, the value and the next step.' }),
     type: ErrorTypeSchema,
-    param: nullable(Type.String(), { description: 'The field at fault, such as `temperature` or `messages.0.role`.' }),
-    code: Type.String({ description: 'A stable name of the fault.' }),
+    param: nullable(Type.String(), {
+      description: 'Field with the error, such as `temperature` or `messages.0.role`.',
+    }),
+    code: Type.String({ description: 'Stable code of the error.' }),
   },
-  { title: 'ErrorObject', description: 'What an OpenAI client reads of an error.' },
+  { title: 'ErrorObject', description: 'Error object that OpenAI clients read.' },
 );
 export type ErrorObject = Static<typeof ErrorObjectSchema>;
 
 export const ErrorBodySchema = Type.Object(
   {
     detail: Type.Union([Type.String(), Type.Array(ValidationItemSchema)], {
-      description: 'The failed checks one by one, with the statuses 400 and 422; else the message.',
+      description: 'List of failed checks for status 400 and 422; otherwise the message.',
     }),
     error: ErrorObjectSchema,
   },
   {
     title: 'ErrorBody',
-    description: 'Every error answer carries both shapes, so that both kinds of client can read it.',
+    description: 'Error answers have both formats, so that both kinds of clients can read them.',
   },
 );
 export type ErrorBody = Static<typeof ErrorBodySchema>;

@@ -41,11 +41,11 @@ export const NAME_PATTERN = `^(?:\\.*${nameCharacter('.')}${nameCharacter('')}*|
 export const PageQuerySchema = Type.Object({
   after: Type.Optional(
     Type.String({
-      description: 'Id of the last item already seen; the page begins behind it. It may be deleted meanwhile.',
+      description: 'Id of the last item already seen; the page starts after it. The item may have been deleted since.',
     }),
   ),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'The most items of the page.' }),
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Maximum number of items per page.' }),
   ),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default `asc`, the oldest first.' })),
 });
@@ -74,8 +74,8 @@ export function listPageSchema(title: string, item: TObject) {
       object: Type.Literal('list'),
       data: Type.Array(item),
       first_id: nullable(Type.String()),
-      last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
-      has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+      last_id: nullable(Type.String(), { description: 'Value of `after` for the next page.' }),
+      has_more: Type.Boolean({ description: 'True if there is a next page.' }),
     },
     { title },
   );

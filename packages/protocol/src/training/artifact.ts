@@ -7,16 +7,16 @@ import { listPageSchema } from '../shape/schema.ts';
  */
 export const ArtifactSchema = Type.Object(
   {
-    id: Type.String({ description: 'Names this version in lists.' }),
+    id: Type.String({ description: 'Id of this version.' }),
     entity: Type.String(),
     project: Type.String(),
     name: Type.String(),
-    version: Type.String({ description: '`v0`, `v1`, …; a number is never used again.' }),
-    url: Type.String({ description: 'What `training_data_url` of a job takes.' }),
-    file_name: Type.String({ description: 'Under which it was sent.' }),
-    size_bytes: Type.Integer({ minimum: 0, description: 'Of the file as it was sent.' }),
-    num_lines: Type.Integer({ minimum: 1, description: 'Conversations; blank lines do not count.' }),
-    digest: Type.String({ description: 'SHA-256 of the file as it was sent, hex.' }),
+    version: Type.String({ description: '`v0`, `v1`, …; numbers are never reused.' }),
+    url: Type.String({ description: 'Value for `training_data_url` of a job.' }),
+    file_name: Type.String({ description: 'File name of the upload.' }),
+    size_bytes: Type.Integer({ minimum: 0, description: 'Size of the uploaded file.' }),
+    num_lines: Type.Integer({ minimum: 1, description: 'Number of conversations; blank lines are not counted.' }),
+    digest: Type.String({ description: 'SHA-256 of the uploaded file, hex.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
   },
   { title: 'Artifact' },
@@ -25,7 +25,7 @@ export type ArtifactObject = Static<typeof ArtifactSchema>;
 export const ArtifactPageSchema = listPageSchema('ArtifactPage', ArtifactSchema);
 
 export const DeleteArtifactResponseSchema = Type.Object(
-  { id: Type.String(), version: Type.String({ description: 'The version that is gone.' }) },
+  { id: Type.String(), version: Type.String({ description: 'The deleted version.' }) },
   { title: 'DeleteArtifactResponse' },
 );
 export type DeleteArtifactResponse = Static<typeof DeleteArtifactResponseSchema>;

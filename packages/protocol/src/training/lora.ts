@@ -29,9 +29,11 @@ export const LoraObjectSchema = Type.Object(
     rank: Type.Integer(),
     alpha: Type.Number({ description: 'The adapter is multiplied by alpha / rank.' }),
     targets: Type.Array(Type.String()),
-    dropout: Type.Number({ description: 'Always 0: ratios of probabilities need a policy that answers twice alike.' }),
-    init_seed: Type.Integer({ description: 'Seed of the random half of a fresh adapter; the other half is 0.' }),
-    init_from: nullable(Type.String(), { description: 'What step 0 began with; null: the untouched base model.' }),
+    dropout: Type.Number({ description: 'Always 0: probability ratios need a deterministic policy.' }),
+    init_seed: Type.Integer({ description: 'Seed of the random half of a new adapter; the other half is 0.' }),
+    init_from: nullable(Type.String(), {
+      description: 'Checkpoint or adapter that step 0 was initialised from; null means the unchanged base model.',
+    }),
   },
   { title: 'LoraObject' },
 );

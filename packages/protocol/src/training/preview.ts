@@ -33,12 +33,12 @@ export type CreateModelRequest = Static<typeof CreateModelRequestSchema>;
 
 export const ModelObjectSchema = Type.Object(
   {
-    id: Type.String({ description: 'Names the model in the other routes of the preview API.' }),
-    entity: Type.String({ description: "Never null: the caller's own entity when the request had none." }),
+    id: Type.String({ description: 'Id of the model in the other routes of the preview API.' }),
+    entity: Type.String({ description: "Never null. The caller's entity if the request had none." }),
     project: Type.String(),
     name: Type.String(),
     base_model: Type.String(),
-    run_id: Type.String({ description: 'Names its metrics, which are kept as long as the model.' }),
+    run_id: Type.String({ description: 'Id of its metrics, which are kept as long as the model.' }),
     lora: LoraObjectSchema,
   },
   { title: 'ModelObject' },
@@ -49,7 +49,9 @@ export const DeleteModelResponseSchema = Type.Object(
   {
     model_id: Type.String(),
     deleted_checkpoints: Type.Integer({ minimum: 0 }),
-    deleted_run: Type.Boolean({ description: 'Whether its metrics went with it, also those at a tracker outside.' }),
+    deleted_run: Type.Boolean({
+      description: 'True if its metrics were deleted too, including those in an external tracker.',
+    }),
   },
   { title: 'DeleteModelResponse' },
 );
@@ -79,29 +81,32 @@ export type KeepReason = (typeof KEEP_REASONS)[number];
 const CheckpointSchema = Type.Object(
   {
     id: Type.String(),
-    step: Type.Integer({ minimum: 0, description: 'Completed jobs of the model; 0 is the untouched base model.' }),
+    step: Type.Integer({
+      minimum: 0,
+      description: 'Number of completed jobs of the model; 0 is the unchanged base model.',
+    }),
     metrics: Type.Unsafe<Record<string, number>>({
       type: 'object',
       additionalProperties: { type: 'number' },
-      description: 'Means of the job (`train/…`) and of logged trajectories (`<split>/…`).',
+      description: 'Means over the job (`train/…`) and over logged trajectories (`<split>/…`).',
     }),
     size_bytes: nullable(Type.Integer({ minimum: 0 }), {
       description:
-        "Bytes of its files without the optimizer's state; null for the untouched base model, and before they are measured.",
+        'Bytes of its files without the optimizer state. Null for the unchanged base model, and before they are measured.',
     }),
     optimizer_bytes: nullable(Type.Integer({ minimum: 0 }), {
-      description: "Bytes of the optimizer's state; 0 after it was removed. Null as `size_bytes`.",
+      description: 'Bytes of the optimizer state; 0 after it was removed. Null when `size_bytes` is null.',
     }),
-    is_marked: Type.Boolean({ description: 'Whether a user marked it: the policy never removes it.' }),
+    is_marked: Type.Boolean({ description: 'True if a user protected it: the retention policy never removes it.' }),
     kept_for: nullable(Type.Array(Type.Enum(KEEP_REASONS)), {
       description:
-        'Reasons why `--keep-checkpoints` keeps it; without one it is removed soon. Null when the service keeps all checkpoints, and for a removed one.',
+        'Reasons why `--keep-checkpoints` keeps it; if empty, it is removed soon. Null if the service keeps all checkpoints, and for a removed checkpoint.',
     }),
     removed_at: nullable(Type.Integer(), {
-      description: 'When the policy removed it, in Unix seconds; null for one that is there.',
+      description: 'Unix seconds when the retention policy removed it; null if it exists.',
     }),
   },
-  { title: 'Checkpoint', description: 'What is listed can be sampled from, unless it has `removed_at`.' },
+  { title: 'Checkpoint', description: 'A listed checkpoint can be sampled from unless it has `removed_at`.' },
 );
 export type CheckpointObject = Static<typeof CheckpointSchema>;
 export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointSchema);
@@ -110,7 +115,9 @@ export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointS
 export const CheckpointPageQuerySchema = Type.Object({
   ...PageQuerySchema.properties,
   removed: Type.Optional(
-    Type.Boolean({ description: 'Lists those that the policy removed and that can still be restored, instead.' }),
+    Type.Boolean({
+      description: 'List instead the checkpoints that the retention policy removed and that can still be restored.',
+    }),
   ),
 });
 export type CheckpointPageQuery = Static<typeof CheckpointPageQuerySchema>;
@@ -118,9 +125,12 @@ export type CheckpointPageQuery = Static<typeof CheckpointPageQuerySchema>;
 /** POST /preview/models/{model_id}/checkpoints/keep. */
 export const KeepCheckpointsRequestSchema = Type.Object(
   {
-    steps: Type.Array(NamedStepSchema, { description: 'Steps to mark; a removed one is restored.' }),
+    steps: Type.Array(NamedStepSchema, { description: 'Steps to protect. Removed checkpoints are restored.' }),
     is_kept: Type.Optional(
-      Type.Boolean({ default: true, description: 'False: takes the marks away, and the policy decides again.' }),
+      Type.Boolean({
+        default: true,
+        description: 'False removes the protection, so that the retention policy applies again.',
+      }),
     ),
   },
   { title: 'KeepCheckpointsRequest', additionalProperties: false },
@@ -129,8 +139,8 @@ export type KeepCheckpointsRequest = Static<typeof KeepCheckpointsRequestSchema>
 
 export const KeepCheckpointsResponseSchema = Type.Object(
   {
-    steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps that are now as requested.' }),
-    restored_steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Those of them that were restored.' }),
+    steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps now in the requested state.' }),
+    restored_steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps that were restored.' }),
     not_found_steps: Type.Array(Type.Integer({ minimum: 0 })),
   },
   { title: 'KeepCheckpointsResponse' },
@@ -139,7 +149,7 @@ export type KeepCheckpointsResponse = Static<typeof KeepCheckpointsResponseSchem
 
 /** DELETE /preview/models/{model_id}/checkpoints. */
 export const DeleteCheckpointsRequestSchema = Type.Object(
-  { steps: Type.Array(NamedStepSchema, { description: 'Steps to delete; unknown ones are no error.' }) },
+  { steps: Type.Array(NamedStepSchema, { description: 'Steps to delete. Unknown steps are ignored.' }) },
   { title: 'DeleteCheckpointsRequest', additionalProperties: false },
 );
 export type DeleteCheckpointsRequest = Static<typeof DeleteCheckpointsRequestSchema>;
@@ -165,7 +175,7 @@ export const LogTrajectoriesRequestSchema = Type.Object(
 export type LogTrajectoriesRequest = Static<typeof LogTrajectoriesRequestSchema>;
 
 export const LogTrajectoriesResponseSchema = Type.Object(
-  { model_id: Type.String(), num_trajectories: Type.Integer({ minimum: 0, description: 'Over all groups.' }) },
+  { model_id: Type.String(), num_trajectories: Type.Integer({ minimum: 0, description: 'Total over all groups.' }) },
   { title: 'LogTrajectoriesResponse' },
 );
 export type LogTrajectoriesResponse = Static<typeof LogTrajectoriesResponseSchema>;
@@ -186,18 +196,20 @@ export const CreateTrainingJobRequestSchema = Type.Object(
 export type CreateTrainingJobRequest = Static<typeof CreateTrainingJobRequestSchema>;
 
 const JobStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'cancelled'], {
-  description: 'The last three are final.',
+  description: 'The last three values are final.',
 });
 export type JobStatus = Static<typeof JobStatusSchema>;
 
 const JobWarningSchema = Type.Object(
   {
-    code: Type.String({ description: 'One of a closed set: see docs/reference/training-api.md.' }),
-    message: Type.String({ description: 'What was seen.' }),
-    value: Type.Number({ description: 'What was measured: a rate, a share, nats, a count; the message says which.' }),
-    suggestion: Type.String({ description: 'What to do about it.' }),
+    code: Type.String({ description: 'One of a fixed set; see docs/reference/training-api.md.' }),
+    message: Type.String({ description: 'Observation.' }),
+    value: Type.Number({
+      description: 'Measured value: a rate, a fraction, nats or a count, as stated in the message.',
+    }),
+    suggestion: Type.String({ description: 'Recommended action.' }),
   },
-  { title: 'JobWarning', description: 'What makes training wrong or empty without being an error.' },
+  { title: 'JobWarning', description: 'A problem that makes training wrong or empty without being an error.' },
 );
 export type JobWarningObject = Static<typeof JobWarningSchema>;
 
@@ -207,11 +219,11 @@ const WaitingForSchema = Type.Object(
   {
     code: Type.Enum(['turn', 'resume', 'base_model'], {
       description:
-        '`turn`: jobs before it, of its model or of others; `resume`: it is paused; `base_model`: no trainer that runs now was given its base model.',
+        '`turn`: earlier jobs, of its model or of others. `resume`: the job is paused. `base_model`: no running trainer has its base model.',
     }),
     message: Type.String(),
   },
-  { title: 'WaitingFor', description: 'What a job in the queue waits for.' },
+  { title: 'WaitingFor', description: 'Reason why a queued job is waiting.' },
 );
 export type WaitingForObject = Static<typeof WaitingForSchema>;
 
@@ -222,34 +234,34 @@ export const TrainingJobSchema = Type.Object(
     kind: Type.Enum(['rl', 'sft']),
     status: JobStatusSchema,
     is_paused: Type.Boolean({
-      description: 'A paused job is queued and waits for its resume; later jobs of its model wait for it.',
+      description: 'A paused job is queued until it is resumed. Later jobs of its model wait for it.',
     }),
-    waiting_for: nullable(WaitingForSchema, { description: 'Null while it runs, and when it has ended.' }),
+    waiting_for: nullable(WaitingForSchema, { description: 'Null while the job runs, and after it ended.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
-    started_at: UnixSecondsOrNull('Unix seconds of the first start; null before it.'),
+    started_at: UnixSecondsOrNull('Unix seconds of the first start; null before the start.'),
     finished_at: UnixSecondsOrNull('Unix seconds; null before the end.'),
     data_removed_at: UnixSecondsOrNull(
-      'Unix seconds; when its training data were removed, as old ones of ended jobs are (`--trajectory-days`); null while they are kept.',
+      'Unix seconds when its training data were removed (`--trajectory-days` after the end of the job); null while they are kept.',
     ),
-    start_step: nullable(Type.Integer(), { description: 'Step that it trains on; null before the first start.' }),
-    error_message: nullable(Type.String(), { description: 'Why it failed or was cancelled.' }),
+    start_step: nullable(Type.Integer(), { description: 'Step that the job trains on; null before the first start.' }),
+    error_message: nullable(Type.String(), { description: 'Reason why the job failed or was cancelled.' }),
     config: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
-      description: 'Every setting, with the defaults filled in.',
+      description: 'All settings, including defaults.',
     }),
     ignored_config_keys: Type.Array(Type.String(), {
-      description:
-        'Keys of the settings that have no effect: unknown to this version, of other trainers, or beyond what is used.',
+      description: 'Keys of settings without effect: unknown to this version, meant for other trainers, or unused.',
     }),
     num_gradient_steps_done: Type.Integer({ minimum: 0 }),
     counts: nullable(Type.Unsafe<Record<string, unknown>>({ type: 'object' }), {
-      description: 'What was submitted, trained and dropped, as `training_started` said; null before it.',
+      description: 'Counts of submitted, trained and dropped data from `training_started`; null before that event.',
     }),
     group_outcomes: nullable(Type.Array(Type.String()), {
-      description: 'Of each submitted group, in order: `trained`, or the reason why not. Null before the start.',
+      description:
+        'Outcome of each submitted group, in order: `trained`, or the reason why it was not trained. Null before the start.',
     }),
     warnings: Type.Array(JobWarningSchema, {
-      description: 'In the order in which they arose, each code at most once.',
+      description: 'Warnings in order of occurrence, each code at most once.',
     }),
   },
   { title: 'TrainingJob' },
@@ -265,7 +277,7 @@ const TrainingEventTypeSchema = Type.Enum(
   ['training_started', 'gradient_step', 'warning', 'training_ended', 'training_failed'],
   {
     description:
-      'Started once, then one gradient step each, then exactly one end: `training_ended` or `training_failed`; warnings in between.',
+      'One start, one event per gradient step, then exactly one end: `training_ended` or `training_failed`. Warnings can appear in between.',
   },
 );
 export type TrainingEventType = Static<typeof TrainingEventTypeSchema>;
@@ -277,7 +289,7 @@ export const TrainingEventSchema = Type.Object(
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        '`num_sequences` and counts at the start; numbers of each gradient step; a JobWarning; `num_gradient_steps` and `step` at the end; `error_message` of a failure.',
+        'At the start `num_sequences` and counts; per gradient step its metrics; for a warning a JobWarning; at the end `num_gradient_steps` and `step`; for a failure `error_message`.',
     }),
   },
   { title: 'TrainingEvent' },

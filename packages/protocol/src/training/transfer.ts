@@ -17,7 +17,7 @@ export const CreateExportRequestSchema = Type.Object(
   {
     step: Type.Optional(
       Type.Union([NamedStepSchema, Type.Null()], {
-        description: 'Which checkpoint; null and absent mean the latest.',
+        description: 'Step of the checkpoint. Null or missing: the latest.',
       }),
     ),
     format: ExportFormatSchema,
@@ -35,27 +35,29 @@ const ExportFileSchema = Type.Object(
   {
     name: Type.String(),
     size_bytes: Type.Integer({ minimum: 0 }),
-    sha256: Type.String({ description: 'Of the bytes, hex; the `ETag` of the download has it too.' }),
+    sha256: Type.String({ description: 'SHA-256 of the file, hex. Also sent as the `ETag` of the download.' }),
   },
   { title: 'ExportFile' },
 );
 
 const ParityReportSchema = Type.Object(
   {
-    num_tokens: Type.Integer({ description: 'Tokens of a fixed text whose log-probabilities were compared.' }),
+    num_tokens: Type.Integer({
+      description: 'Number of tokens of a fixed text whose log-probabilities were compared.',
+    }),
     mean_abs_difference: Type.Number({
       description: 'Mean |Δlogprob| in nats between the exported files and the trainer.',
     }),
-    max_abs_difference: Type.Number({ description: 'The largest of them.' }),
+    max_abs_difference: Type.Number({ description: 'Largest |Δlogprob|.' }),
     computed_by: Type.Enum(['llama.cpp', 'trainer'], {
-      description: 'What ran the exported files: llama.cpp, or the graphs of the trainer over what was read back.',
+      description: 'Program that ran the exported files: llama.cpp, or the trainer on the files read back.',
     }),
     adapter_effect: Type.Number({
       description:
-        'Mean |Δlogprob| between base model and checkpoint on the same tokens: what the differences are to be held against.',
+        'Mean |Δlogprob| between base model and checkpoint on the same tokens, for comparison with the differences.',
     }),
   },
-  { title: 'ParityReport', description: 'How closely the exported files compute what was trained.' },
+  { title: 'ParityReport', description: 'Agreement between the exported files and the trainer.' },
 );
 export type ParityReportObject = Static<typeof ParityReportSchema>;
 
@@ -66,15 +68,15 @@ export const ExportSchema = Type.Object(
     step: Type.Integer({ minimum: 0 }),
     format: ExportFormatSchema,
     dtype: ExportDtypeSchema,
-    status: Type.Enum(['queued', 'running', 'succeeded', 'failed'], { description: 'The last two are final.' }),
+    status: Type.Enum(['queued', 'running', 'succeeded', 'failed'], { description: 'The last two values are final.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
-    finished_at: nullable(Type.Integer(), { description: 'Unix seconds; null until it ended.' }),
+    finished_at: nullable(Type.Integer(), { description: 'Unix seconds; null before the end.' }),
     source_digest: nullable(Type.String(), {
-      description: 'sha256 of the weights and scale of the exported adapter; null of a model that was never trained.',
+      description: 'sha256 of the weights and scale of the exported adapter; null for a model that was never trained.',
     }),
-    files: Type.Array(ExportFileSchema, { description: 'Empty until it succeeded.' }),
-    parity: nullable(ParityReportSchema, { description: 'Null until it succeeded.' }),
-    error_message: nullable(Type.String(), { description: 'Why it failed, ending with a code.' }),
+    files: Type.Array(ExportFileSchema, { description: 'Empty until the export succeeds.' }),
+    parity: nullable(ParityReportSchema, { description: 'Null until the export succeeds.' }),
+    error_message: nullable(Type.String(), { description: 'Reason of the failure, ending with a code.' }),
   },
   { title: 'Export' },
 );
@@ -83,7 +85,7 @@ export const ExportPageSchema = listPageSchema('ExportPage', ExportSchema);
 
 export const DeletedSchema = Type.Object(
   { id: Type.String(), deleted: Type.Literal(true) },
-  { title: 'Deleted', description: 'It is gone, with its files.' },
+  { title: 'Deleted', description: 'The export was deleted with its files.' },
 );
 export type DeletedObject = Static<typeof DeletedSchema>;
 
@@ -91,7 +93,10 @@ export type DeletedObject = Static<typeof DeletedSchema>;
 export const CreateAdapterRequestSchema = Type.Object(
   {
     base_model: optionalNullable(
-      Type.String({ minLength: 1, description: 'Base model that it was trained on; default: the one served.' }),
+      Type.String({
+        minLength: 1,
+        description: 'Base model that the adapter was trained on. Default: the served base model.',
+      }),
     ),
   },
   { title: 'CreateAdapterRequest', additionalProperties: false },
@@ -110,7 +115,7 @@ export const AdapterSchema = Type.Object(
     id: Type.String(),
     name: Type.String({
       description:
-        '`adapter:` and the id: the `model` of requests once it is ready, and what `init_from` of a new model takes.',
+        '`adapter:` followed by the id. Once ready, use it as `model` of requests and as `init_from` of a new model.',
     }),
     base_model: Type.String(),
     status: Type.Enum(['uploading', 'ready'], { description: '`ready` once it is committed.' }),
@@ -121,10 +126,10 @@ export const AdapterSchema = Type.Object(
         alpha: Type.Number(),
         targets: Type.Array(Type.String(), { description: 'The adapted linear layers, in every block.' }),
       }),
-      { description: 'Its shape; null until it is committed.' },
+      { description: 'Shape of the adapter; null until it is committed.' },
     ),
     digest: nullable(Type.String(), {
-      description: 'sha256 of its weights and scale as they are kept here, in float32; null until it is committed.',
+      description: 'sha256 of its weights and scale as stored, in float32; null until it is committed.',
     }),
   },
   { title: 'Adapter' },
