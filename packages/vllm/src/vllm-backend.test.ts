@@ -394,6 +394,28 @@ describe('other weights at the address of a server', () => {
     expect(await states(both)).toEqual(['up', 'up']);
   });
 
+  test('are looked for by scores only before a process gets requests', async () => {
+    await using exact = await FakePool.start();
+    const score = { tenant: 't', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
+    const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
+    const reference = { tokenIds: PROMPT, logprobs: scores.map((entries) => entries && entries[0]!.logprob) };
+    await using pool = await FakePool.start({ backend: { reference }, times: { healthEveryMs: 10, probeAfterMs: 10 } });
+    const numScored = () =>
+      pool.fake.callsOf(COMPLETIONS).filter(({ body }) => body!['prompt_logprobs'] !== undefined).length;
+    const comesUp = () => expect.poll(() => states(pool)).toEqual(['up']);
+    pool.fake.failNext(COMPLETIONS, BROKEN, BROKEN, BROKEN);
+    for (let count = 0; count < 3; count++) await failureOf(pool.ids());
+    await comesUp();
+    pool.fake.breakPath('/health', { kind: 'answer', status: 503, body: '' });
+    await expect.poll(() => states(pool)).toEqual(['draining']);
+    pool.fake.breakPath('/health', null);
+    await comesUp();
+    expect(numScored()).toBe(1);
+    pool.fake.startedAt += 60;
+    await expect.poll(numScored).toBe(2);
+    await comesUp();
+  });
+
   test('a comparison that fails otherwise counts as a failed request, and a slow one changes nothing', async () => {
     await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
     pool.times.compareEveryMs = 1;

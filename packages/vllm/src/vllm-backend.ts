@@ -353,8 +353,8 @@ export class VllmBackend implements TokenBackend {
    */
   async #compare(server: VllmServer, facts: ServerFacts): Promise<void> {
     const { reference = null } = this.#options;
-    // A server in use scores nothing: see `fingerprintPrompts`.
-    if (reference !== null && server.state !== 'up') await this.#compareWithFile(server, facts, reference);
+    // Next to requests it scores nothing: see `fingerprintPrompts`.
+    if (reference !== null && server.isNewProcess) await this.#compareWithFile(server, facts, reference);
     const found = await fingerprintOf(server, facts);
     if (found === null) return;
     this.#fingerprint ??= found;

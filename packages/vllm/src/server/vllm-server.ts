@@ -86,6 +86,7 @@ export class VllmServer {
   #trouble: string | null = 'not checked yet';
   #kvUse: number | null = null;
   #processStart: number | null = null;
+  #isNewProcess = true;
   #comparedAt = 0;
   #isComparing = false;
   #numFailures = 0;
@@ -130,6 +131,11 @@ export class VllmServer {
   /** Used share of its KV cache, 0 to 1, as of the last health check; null if not reported. */
   get kvUse(): number | null {
     return this.#kvUse;
+  }
+
+  /** True until its current process has been compared. Before that, the process has no requests of ours. */
+  get isNewProcess(): boolean {
+    return this.#isNewProcess;
   }
 
   /** Aborted if it is lost or closed. */
@@ -286,6 +292,7 @@ export class VllmServer {
     if (this.#life.signal.aborted) this.#life = new AbortController();
     await check(this, facts);
     await compare(this, facts);
+    this.#isNewProcess = false;
     if (facts.loadsAdapters) await this.#reconcileAdapters();
     this.#comparedAt = performance.now();
     this.#facts = facts;
@@ -299,6 +306,7 @@ export class VllmServer {
     const isOther = this.#processStart !== null && startedAt !== null && startedAt !== this.#processStart;
     this.#processStart = startedAt ?? this.#processStart;
     if (!isOther) return;
+    this.#isNewProcess = true;
     this.adapters.forgetAll();
     if (IN_USE.has(this.#state)) this.#become('draining', `${this.name} was restarted: checking its model`);
   }
@@ -348,6 +356,8 @@ export class VllmServer {
   #lose(why: UnusableServer): void {
     if (IN_USE.has(this.#state) || this.#state === 'draining') this.counts.losses++;
     this.#kvUse = null;
+    // Without a start time, the next answer may come from another process.
+    this.#isNewProcess ||= this.#processStart === null;
     this.#become('down', why.message);
     this.#life.abort(new ServerFailure('lost', `${this.name} was lost`));
   }
