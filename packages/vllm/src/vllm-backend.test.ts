@@ -499,6 +499,38 @@ describe('adapters', () => {
     for (const open of [reading, other]) await open.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
   });
 
+  test('that one of several servers stands still over are there without it', async () => {
+    await using pool = await FakePool.start({
+      numServers: 2,
+      times: { healthEveryMs: 10, healthMs: 500, loadMs: 3_600_000 },
+    });
+    const home = await pool.homeOf(PROMPT);
+    for (const path of [LOAD, '/health']) home.breakPath(path, { kind: 'hang' });
+    expect(await pool.backend.publish(adapter('one'))).toBeNull();
+    expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+    expect((await pool.members()).map(({ state }) => state).toSorted()).toEqual(['down', 'up']);
+  });
+
+  test('are loaded ahead on a server above its limit only in place of as many as it unloads', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'] });
+    await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
+    const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
+    for (const digest of ['one', 'two', 'three']) await pool.backend.publish(adapter(digest));
+    const readings = ['one', 'two', 'three'].map((digest) => pool.sample({ adapter: digest, maxTokens: 200 }));
+    for (const reading of readings) await reading.next();
+    expect(names()).toEqual(['one', 'three', 'two']);
+    for (const one of readings) await one.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+    vi.setSystemTime(Date.now() + 60_000);
+    for (const digest of ['one', 'two']) await pool.ids({ adapter: digest });
+    await pool.backend.publish(adapter('four'));
+    expect(names()).toEqual(['one', 'three', 'two']);
+    vi.setSystemTime(Date.now() + 60_000);
+    await pool.ids({ adapter: 'one' });
+    await pool.backend.publish(adapter('four'));
+    await expect.poll(names).toEqual(['four', 'one']);
+  });
+
   test('are loaded ahead only in place of those that no request used within a minute', async () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'] });

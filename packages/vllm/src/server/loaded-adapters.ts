@@ -8,6 +8,8 @@ export interface LoadedAdaptersOptions {
   readonly maxAdapters: number;
   /** Time limit of a load, ms. */
   readonly timeoutMs: number;
+  /** Ends loads when the server is lost. Read at each load. */
+  readonly life: () => AbortSignal;
   /** Folder of a version on the server. @throws {EngineError} engine.adapter_unreadable */
   readonly pathOf: (digest: string) => string;
 }
@@ -167,7 +169,9 @@ export class LoadedAdapters {
   get #hasRoomAhead(): boolean {
     if (this.#loaded.size < this.#options.maxAdapters) return true;
     const quietSince = Date.now() - QUIET_MS;
-    return [...this.#loaded.values()].some(({ numUsers, usedAt }) => numUsers === 0 && usedAt <= quietSince);
+    const quiet = [...this.#loaded.values()].filter(({ numUsers, usedAt }) => numUsers === 0 && usedAt <= quietSince);
+    // As many as `#makeRoom` unloads: more than one if the server is above its limit.
+    return quiet.length > this.#loaded.size - this.#options.maxAdapters;
   }
 
   /** @throws {EngineError} a recent refusal */
@@ -202,7 +206,7 @@ export class LoadedAdapters {
     const path = this.#options.pathOf(digest);
     try {
       // Never `load_inplace`: the cache of the old weights would be used with the new ones.
-      await this.#call('/v1/load_lora_adapter', { lora_name: digest, lora_path: path });
+      await this.#call('/v1/load_lora_adapter', { lora_name: digest, lora_path: path }, this.#options.life());
     } catch (error) {
       if (error instanceof ServerFailure && isThereAlready(error)) return;
       const reason = error instanceof ServerFailure ? reasonOf(error) : null;
@@ -222,9 +226,9 @@ export class LoadedAdapters {
     for (const [digest] of order.slice(0, Math.max(numTooMany, 0))) void this.unload(digest);
   }
 
-  #call(path: string, body: object): Promise<string> {
+  #call(path: string, body: object, signal?: AbortSignal): Promise<string> {
     const { line, timeoutMs } = this.#options;
-    return line.text('POST', path, JSON.stringify(body), { timeoutMs });
+    return line.text('POST', path, JSON.stringify(body), { timeoutMs, ...(signal && { signal }) });
   }
 }
 

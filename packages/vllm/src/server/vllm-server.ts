@@ -103,7 +103,8 @@ export class VllmServer {
     this.#options = options;
     const { address, apiKey, times, maxAdapters, pathOf } = options;
     this.line = new HttpLine({ address, apiKey, connectMs: times.connectMs });
-    this.adapters = new LoadedAdapters({ line: this.line, maxAdapters, timeoutMs: times.loadMs, pathOf });
+    const life = (): AbortSignal => this.life;
+    this.adapters = new LoadedAdapters({ line: this.line, maxAdapters, timeoutMs: times.loadMs, life, pathOf });
     this.#breaker = new CircuitBreaker({
       probeAfterMs: () => times.probeAfterMs,
       maxProbeAfterMs: MAX_PROBE_AFTER_MS,
