@@ -350,7 +350,7 @@ test.each(['a-file', 'a-file/below'])('no model is fetched into the data folder 
   await writeFile(join(folder, 'a-file'), '');
   const { exitCode, output } = await trainyard('serve', '--data-dir', join(folder, name));
   expect(output).toBe(
-    `trainyard: the data folder ${join(folder, name)} cannot be used: ${join(folder, 'a-file')} is not a folder; set TRAINYARD_DATA_DIR to another one\n`,
+    `trainyard: the data folder ${join(folder, name)} cannot be used: ${join(folder, 'a-file')} is not a folder; set TRAINYARD_DATA_DIR to another folder\n`,
   );
   expect(exitCode).toBe(1);
 });
