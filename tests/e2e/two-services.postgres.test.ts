@@ -9,7 +9,7 @@ import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { eventTypes } from '../support/event-types.ts';
-import { tenLongGroups } from '../support/groups.ts';
+import { scoredGroup, tenLongGroups } from '../support/groups.ts';
 import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
@@ -47,6 +47,18 @@ test('they start together on an empty database; a job of the one that is killed 
     const [one, two] = clients;
     assert(one !== undefined && two !== undefined);
     const model = await one.models.register({ project: 'pg', name: 'shared', base_model: BASE });
+    // A new step is loaded in both, before any request names it.
+    const ahead = await one.models.register({ project: 'pg', name: 'ahead', base_model: BASE });
+    const short = await two.trainingJobs.create({
+      model_id: ahead.id,
+      trajectory_groups: [await scoredGroup(one, 'local/pg/ahead')],
+      experimental_config: { learning_rate: 1e-4 },
+    });
+    expect(await two.trainingJobs.gradientSteps(short.id)).toHaveLength(1);
+    for (const client of clients)
+      await expect
+        .poll(async () => (await client.hosts.read()).sampling.hosts.flatMap(({ steps }) => steps), { timeout: 30_000 })
+        .toContainEqual(expect.objectContaining({ model: 'local/pg/ahead', step: 1 }));
     // Records of choices that the one keeps are found by the other, where the job is made.
     const job = await two.trainingJobs.create({
       model_id: model.id,

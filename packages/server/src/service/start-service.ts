@@ -17,6 +17,7 @@ import { readDashboard } from '../gateway/pages/dashboard-files.ts';
 import { linkPath } from '../gateway/routes/service/session.ts';
 import { ownNames } from '../seams/network/network-names.ts';
 import { BaseScores } from '../hosts/pool/base-scores.ts';
+import { followSteps } from '../hosts/pool/follow-steps.ts';
 import { stepPublisher } from '../hosts/pool/publish-step.ts';
 import { startUnloading } from '../hosts/pool/retire-unused.ts';
 import { scoreInChild } from '../hosts/pool/score-in-child.ts';
@@ -230,6 +231,9 @@ export async function startService(
     cleanups.push(() => upkeep.stop());
     upkeep.start();
     cleanups.push(startUnloading({ store, inference, log }));
+    // Trainers elsewhere ask engines behind ports only.
+    if (config.database.kind === 'postgres' && does(role, 'engine'))
+      cleanups.push(followSteps({ store, publish: stepPublisher(blobs, inference), log }));
     cleanups.push(() => watched.stop());
     watched.start();
 
