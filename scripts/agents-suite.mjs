@@ -1,5 +1,6 @@
 /**
- * Installs Codex and Claude Code (660 MB) into .cache/agents and plays whole sessions with them, compactions included, on a service whose model plays a part.
+ * Installs Codex and Claude Code (660 MB) into .cache/agents and plays whole sessions with them, including
+ * compactions, on a service with a scripted model.
  *
  *   npm run test:agents
  */

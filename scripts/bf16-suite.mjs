@@ -1,5 +1,5 @@
 /**
- * Runs the tests of what computes in bf16, on a processor that does: `npm run bf16` has fetched the library.
+ * Runs the tests of bf16 computing, on a processor with bf16: `npm run bf16` has fetched the library.
  *
  *   npm run test:bf16
  */

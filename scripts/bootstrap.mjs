@@ -1,10 +1,11 @@
 /**
- * Makes a fresh checkout ready to run, and costs next to nothing when it already is. Runs on Node.js 20.19 and later, without dependencies.
+ * Makes a fresh checkout ready to run, and takes almost no time if it already is. Runs on Node.js 20.19 and
+ * later, without dependencies.
  *
  *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin), the dashboard and the default model
  *   node scripts/bootstrap.mjs --dev        and the packages that tests and checks need
  *   node scripts/bootstrap.mjs --no-model   without the model
- *   node scripts/bootstrap.mjs --bf16       and the library that computes in bf16, for processors that do
+ *   node scripts/bootstrap.mjs --bf16       and the library for bf16, for processors with it
  *   node scripts/bootstrap.mjs --python     and the Python clients that the tests of tests/clients run
  *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
  *   node scripts/bootstrap.mjs --postgres   and the database server that the store is tested on
@@ -56,7 +57,7 @@ const log = (line) => void process.stderr.write(`bootstrap: ${line}\n`);
 const onWait = (/** @type {string} */ owner) => log(`process ${owner} is setting up this checkout: waiting for it`);
 
 async function preparePackages() {
-  // Under npm this process already is node_modules/.bin/node, once that is there.
+  // Under npm this process already is node_modules/.bin/node, if that exists.
   const hasNode = async () => isNewEnough(process.version) || isNewEnough(await bundledNodeVersion(ROOT));
   const what = { withDev: flags.dev };
   if (!((await hasDependencies(ROOT, what)) && (await hasNode()))) await installPackages(what, hasNode);
@@ -85,7 +86,7 @@ async function installPackages(
 async function prepareModel() {
   const chosen = process.env['TRAINYARD_MODEL'];
   if (chosen) {
-    // Of a list the service says which file is missing.
+    // For a list the service reports which file is missing.
     if (existsSync(resolve(ROOT, chosen)) || /[,=]/.test(chosen)) return;
     throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, and there is no such file`);
   }
@@ -99,7 +100,7 @@ async function prepareBf16() {
   log(`${path} is there: \`npx trainyard doctor --precision bf16\` says whether this processor can use it`);
 }
 
-/** Changes of its sources are seen by their digest; building takes a second. */
+/** Changed sources change their digest; building takes a second. */
 async function prepareDashboard() {
   const { buildDashboard, isDashboardBuilt } = await import('../packages/dashboard/build.mjs');
   if (isDashboardBuilt()) return;
@@ -155,7 +156,7 @@ try {
   if (flags.postgres) await preparePostgres();
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
-  // Errors of the system itself carry a code and no advice.
+  // Errors of the system have a code and no advice.
   const advice = error instanceof Error && 'syscall' in error ? whatToDo(message) : null;
   log(advice === null ? message : `${message}: ${advice}`);
   process.exitCode = 1;

@@ -1,8 +1,8 @@
 /**
- * Holds every flag that examples/scale-out/compose.yaml and docs/guide/scaling.md give to vLLM and to SkyRL against the parsers of the installed releases:
- * neither GPUs nor containers are needed for that.
+ * Checks every flag of vLLM and SkyRL in examples/scale-out/compose.yaml and docs/guide/scaling.md with the
+ * parsers of the installed releases, without GPUs or containers.
  *
- *   npm run check:scale-out    installs vLLM and SkyRL where they are missing (12 GB in .cache)
+ *   npm run check:scale-out    installs vLLM and SkyRL if missing (12 GB in .cache)
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ parse(
   'skyrl_flags.py',
   command.slice(command.indexOf('skyrl.tinker.api') + 1),
 );
-// A parser that takes anything would find nothing.
+// Makes sure that the parsers do refuse unknown flags.
 parse('vLLM refuses another flag', vllm, 'vllm_flags.py', ['--', 'MODEL', '--no-such-flag'], false);
 parse('SkyRL refuses another flag', python, 'skyrl_flags.py', ['--base-model=m', '--no-such-flag'], false);
 parse('SkyRL refuses another backend', python, 'skyrl_flags.py', ['--base-model=m', '--backend=other'], false);
@@ -72,7 +72,7 @@ function parse(what: string, python: string, script: string, args: readonly stri
   log(`${isOk ? 'ok  ' : 'FAIL'} ${what}${isOk ? '' : `: ${stderr.trim().split('\n').slice(-3).join(' ')}`}`);
 }
 
-/** The entries of `command:`. */
+/** Entries of `command:`. */
 function listOf(part: string): string[] {
   const entries = /^ +command:\n((?: +- .*\n)+)/m.exec(part)![1]!;
   return [...entries.matchAll(/^ +- (.*)$/gm)].map(([, entry]) => entry!);

@@ -1,5 +1,5 @@
 /**
- * Everything a change must satisfy besides its tests. All steps run, also after one has failed.
+ * All checks of a change other than its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
  *   npm run check -- english --lower  lowers the ceilings of hard English to the present rates
@@ -20,7 +20,7 @@ import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
 const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
 
 /**
- * @typedef {{ isOk: boolean, output: string, note?: string }} StepResult the note is printed in any case
+ * @typedef {{ isOk: boolean, output: string, note?: string }} StepResult the note is always printed
  * @type {Record<string, (root: string) => Promise<StepResult>>}
  */
 const STEPS = {
@@ -74,7 +74,7 @@ async function runSteps(root, chosen) {
   return failed.length === 0 ? 0 : 1;
 }
 
-/** It builds, and weighs no more than it may. @param {string} root @returns {Promise<StepResult>} */
+/** Checks that it builds, within its size limit. @param {string} root @returns {Promise<StepResult>} */
 async function checkDashboard(root) {
   const path = join(root, 'packages/dashboard/build.mjs');
   if (!existsSync(path)) return resultOf([]);

@@ -1,5 +1,5 @@
 /**
- * Builds the site of the documentation, from the Markdown of the repository and from the code, and looks at its links.
+ * Builds the site of the documentation, from the Markdown of the repository and from the code, and checks its links.
  *
  *   npm run docs                     into site/dist, to be served by any web server
  *   npm run docs -- --base /docs/    to be served under a path
@@ -16,7 +16,7 @@ import { npm } from './lib/npm.mjs';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SITE = join(ROOT, 'site');
-/** Editors write a file in several steps; pages are written anew when it has been quiet for so long. */
+/** Editors write a file in several steps; pages are rewritten after this time without changes. */
 const QUIET_MS = 200;
 
 const { values } = parseArgs({
@@ -29,7 +29,8 @@ if (!/^\/(.*\/)?$/.test(values.base)) {
 
 if (!existsSync(join(SITE, 'node_modules/astro'))) {
   console.error('docs: installing what builds the site into site/node_modules (about 190 MB)');
-  // Not `ci`: it wants every platform's packages in the lock file, which has those that could be had when it was made.
+  // Not `ci`: it needs every platform's packages in the lock file, which has only those available when it was
+  // made.
   await npm(SITE, ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']);
 }
 const pages = writePages(ROOT, { base: values.base });
@@ -57,7 +58,10 @@ async function astro(...args: string[]): Promise<number> {
   return await new Promise((done) => child.once('close', (code) => done(code ?? 1)));
 }
 
-/** Writes the pages again whenever a Markdown file or a picture changes; what code makes stays until the next start. */
+/**
+ * Rewrites the pages whenever a Markdown file or a picture changes; generated pages stay until the next
+ * start.
+ */
 function followChanges(): void {
   let timer: NodeJS.Timeout | undefined;
   for (const folder of ['docs', 'examples'])

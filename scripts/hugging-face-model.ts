@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { DEFAULT_LORA_CONFIG, exportCheckpoint } from '@trainyard/trainer';
 
 /**
- * Writes a model file in Hugging Face's form, in single precision, where it is not yet.
- * @param folder of its own
+ * Writes a model in Hugging Face's form, in single precision, if it is missing.
+ * @param folder for this model only
  */
 export async function ensureHuggingFaceModel(
   modelPath: string,
@@ -29,7 +29,7 @@ export async function ensureHuggingFaceModel(
     },
     { numThreads: 1 },
   );
-  // SkyRL takes every file of the folder for one of the model.
+  // SkyRL takes every file of the folder for part of the model.
   rmSync(`${outputDirectory}/parity.json`, { force: true });
   renameSync(outputDirectory, folder);
 }

@@ -1,5 +1,5 @@
 /**
- * Writes the half-precision copy of a GGUF file, as the service does for a model that is being trained.
+ * Writes the half-precision copy of a GGUF file, as the service does for a model in training.
  *
  *   node --conditions=@trainyard/source scripts/make-half-precision.mjs <from> <to>
  */

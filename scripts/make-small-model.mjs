@@ -1,6 +1,7 @@
 /**
- * Cuts a small model out of a GGUF file: its first layers and its first tokens, in half precision, with the chat template and all else as it is.
- * What it says makes no sense, at a tenth of the cost: for tests of everything around the model.
+ * Cuts a small model out of a GGUF file: its first layers and its first tokens, in half precision, with the
+ * chat template and the rest unchanged. Its text makes no sense, at a tenth of the cost: for tests of the
+ * code around the model.
  *
  *   node --conditions=@trainyard/source scripts/make-small-model.mjs <from> <to> <layers> <tokens>
  */
@@ -19,7 +20,7 @@ const tokens = listOf('tokenizer.ggml.tokens');
 const kinds = listOf('tokenizer.ggml.token_type');
 const merges = listOf('tokenizer.ggml.merges');
 const numUnmerged = tokens.length - merges.length;
-// A vocabulary can be cut where its tokens stand in the order of the merges that make them.
+// A vocabulary can be truncated if its tokens are in the order of their merges.
 const canBeCut = merges.length > 0 && merges.every((merge, index) => tokens[numUnmerged + index] === joined(merge));
 const numTokens = canBeCut ? Math.min(tokens.length, Math.max(wantedTokens, numUnmerged)) : tokens.length;
 
@@ -38,7 +39,7 @@ const tensors = [...source.tensors.values()]
   .filter(({ name }) => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? 0) < numLayers)
   .map(({ name, dims }) => ({
     name,
-    // A row for each token.
+    // One row per token.
     dims: /^(token_embd|output)\.weight$/.test(name)
       ? [.../** @type {[number]} */ (dims.slice(0, 1)), numTokens]
       : dims,
@@ -57,7 +58,7 @@ try {
   rmSync(temporary, { force: true });
 }
 
-/** @param {string} key @returns {(string | number)[]} empty where the file has none */
+/** @param {string} key @returns {(string | number)[]} empty if the file has none */
 function listOf(key) {
   const values = source.metadata.get(key);
   return Array.isArray(values) ? /** @type {(string | number)[]} */ (values) : [];

@@ -1,6 +1,7 @@
 /**
- * Installs an MLflow server (850 MB) into .cache/venv-mlflow and runs the suite of trackers on it. A start of the server takes 10 s, and minutes
- * on a busy machine, so `npm run test:all` leaves it out.
+ * Installs an MLflow server (850 MB) into .cache/venv-mlflow and runs the suite of trackers on it. A start of
+ * the server takes 10 s, and minutes
+ * on a busy machine, so `npm run test:all` omits it.
  *
  *   npm run test:mlflow
  */

@@ -1,13 +1,14 @@
 /**
- * Puts small faults into the sources, one at a time, and says which of them the tests beside the file notice. In copies of the tree; the
- * checkout stays as it is.
+ * Puts small faults into the sources, one at a time, and reports which of them the tests next to the file
+ * detect. Works in copies of the tree.
  *
- *   npm run mutants                       15 files that have a test beside them, 3 mutants each
+ *   npm run mutants                       15 files with a test next to them, 3 mutants each
  *   npm run mutants -- --seed 7           others
  *   npm run mutants -- --files 5 --mutants 20 --only packages/trainer --jobs 2
  *
- * A mutant is caught when a test beside its file, or else another one of the same room, fails or no longer ends. Mutants have correct types:
- * those without are caught by `npm run check`. The exit code is 1 where a smaller share than `--at-least` (percent, default 85) is caught.
+ * A mutant is caught if a test next to its file, or another one of the same room, fails or no longer ends.
+ * Mutants have correct types: `npm run check` catches others. The exit code is 1 if the caught share is below
+ * `--at-least` (percent, default 85).
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -22,7 +23,7 @@ import { describeMutation, mutate, mutationsOf } from './lib/mutations.mjs';
 /** @typedef {import('./lib/mutations.mjs').Mutation} Mutation */
 /** @typedef {import('./lib/mutant-bench.mjs').TestedFile} TestedFile */
 
-/** Errors of TypeScript: something is not used, or not reached, as a dropped statement leaves it behind. */
+/** TypeScript errors about unused or unreachable code, which a dropped statement leaves. */
 const CODES_OF_LEFTOVERS = new Set([6133, 6192, 6196, 6198, 6199, 6205, 7027]);
 
 const { values } = parseArgs({
@@ -39,7 +40,7 @@ const { values } = parseArgs({
 const root = resolve(values.root);
 const random = seededRandom(Number(values.seed));
 
-/** Text of the one file that differs, by path, for the compiler. @type {Map<string, string>} */
+/** Text of the one changed file, by path, for the compiler. @type {Map<string, string>} */
 const changed = new Map();
 const compiler = new API({ cwd: root, fs: { readFile: (path) => changed.get(path) } });
 const chosen = chooseFiles(Number(values.files), Math.ceil(Number(values.mutants) / Number(values.files)));
@@ -58,7 +59,7 @@ console.log(
 );
 process.exitCode = share >= Number(values['at-least']) ? 0 : 1;
 
-/** @param {number} numFiles @param {number} numEach of each file; one that has fewer is passed over */
+/** @param {number} numFiles @param {number} numEach of each file; files with fewer are skipped */
 function chooseFiles(numFiles, numEach) {
   /** @type {{ file: TestedFile, mutations: Mutation[] }[]} */
   const found = [];
@@ -70,7 +71,7 @@ function chooseFiles(numFiles, numEach) {
   return found;
 }
 
-/** Source files with a unit test of their name beside them, in the order of the alphabet. @returns {TestedFile[]} */
+/** Source files with a unit test of the same name next to them, in alphabetical order. @returns {TestedFile[]} */
 function testedFiles() {
   const isUnitTest = (/** @type {string} */ path) => !/\.(model|torch|postgres)\.test\.ts$/.test(path);
   const tests = globSync('packages/*/src/**/*.test.ts', { cwd: root }).filter(isUnitTest).sort();
@@ -83,13 +84,16 @@ function testedFiles() {
   });
 }
 
-/** The folder directly below `src`, or `src` itself. @param {string} path */
+/** Folder directly below `src`, or `src` itself. @param {string} path */
 function roomOf(path) {
   const [packages, name, source, ...rest] = dirname(path).split(sep);
   return [packages, name, source, rest[0] ?? ''].join(sep);
 }
 
-/** Mutations of different kinds and in different lines as far as there are, all with correct types. @param {TestedFile} tested @param {number} number */
+/**
+ * Mutations of different kinds and in different lines if possible, all with correct types. @param
+ * {TestedFile} tested @param {number} number
+ */
 function chooseMutations({ path, text }, number) {
   const absolute = join(root, path);
   const file = programOf(path).getSourceFile(absolute);
@@ -118,7 +122,7 @@ function hasCorrectTypes(path, text) {
   }
 }
 
-/** The program of a file's package, with the file as it now is. @param {string} path */
+/** Program of a file's package, with the file's current text. @param {string} path */
 function programOf(path) {
   const [packages = '', name = ''] = path.split(sep);
   const project = join(root, packages, name, 'tsconfig.json');
@@ -128,7 +132,7 @@ function programOf(path) {
   return program;
 }
 
-/** Takes one file after the other until none is left. */
+/** Judges one file after the other until none is left. */
 async function judgeWhatIsLeft() {
   const bench = new MutantBench(root);
   const close = () => bench.close();

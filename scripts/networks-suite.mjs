@@ -1,10 +1,10 @@
 /**
- * Runs the processes of a service on several machines, which are network namespaces of this one, and cuts them off from each other: `*.networks.test.ts`.
- * Needs Linux and root. What of Debian it needs besides (PostgreSQL, pgbouncer, nftables, faketime) it installs;
- * nginx it only unpacks.
+ * Runs the processes of a service in network namespaces that act as machines, and disconnects them from each
+ * other: `*.networks.test.ts`. Needs Linux and root. Installs further Debian packages (PostgreSQL, pgbouncer,
+ * nftables, faketime); nginx is only unpacked.
  *
  *   npm run test:networks
- *   npm run test:networks -- jobs    what Vitest takes
+ *   npm run test:networks -- jobs    arguments of Vitest
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,8 @@ if (missing !== null) {
   console.log(`THE TESTS IN NETWORK NAMESPACES DID NOT RUN: ${missing}`);
   process.exit(1);
 }
-// A namespace of its own: nothing of the tests is to be reached from this machine's network, and all of it is gone with its last process.
+// A separate namespace: the tests are unreachable from this machine's network, and everything ends with the
+// last process.
 const inside = `ip link set lo up && exec "$@"`;
 const command = [process.execPath, join(ROOT, 'scripts/test.mjs'), '--project', 'networks', ...process.argv.slice(2)];
 const tests = spawn('unshare', ['--net', '--', 'sh', '-c', inside, 'sh', ...command], {

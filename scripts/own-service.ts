@@ -13,7 +13,7 @@ export interface OwnService {
   readonly dataDirectory: string;
   /** process id of the service itself; its hosts are its children */
   readonly pid: number;
-  /** everything it printed so far, both streams */
+  /** all its output so far, both streams */
   output(): string;
   /** SIGTERM, then waits for the exit; keeps the data folder. @returns the exit code */
   stop(): Promise<number | null>;
@@ -22,11 +22,13 @@ export interface OwnService {
 }
 
 /**
- * Starts a service for a demo, a benchmark or a test: any free port, a throw-away data folder, the model that `npm start` uses.
+ * Starts a service for a demo, a benchmark or a test: with a free port, a temporary data folder, and the
+ * model of `npm start`.
  *
- * @param options `dataDirectory` to start again on what an earlier one left; `environment` overrides settings; `program` (with its arguments, below this
- *   repository) is started in place of `trainyard serve`
- * @throws when it ends before it is ready, with what it printed
+ * @param options `dataDirectory` to start on an earlier one's data; `environment` overrides settings;
+ * `program` (with its arguments, below this
+ *   repository) is started instead of `trainyard serve`
+ * @throws if it ends before it is ready, with its output
  */
 export async function ownService(
   options: {
@@ -45,7 +47,7 @@ export async function ownService(
       TRAINYARD_API_KEY: apiKey,
       TRAINYARD_PORT: '0',
       TRAINYARD_HOST: '127.0.0.1',
-      // Nothing balances load to it.
+      // There is no load balancer.
       TRAINYARD_DRAIN_GRACE_MS: '0',
       TRAINYARD_MODEL: defaultModelPath(),
       TRAINYARD_MODEL_ID: 'HuggingFaceTB/SmolLM2-135M-Instruct',
@@ -53,7 +55,7 @@ export async function ownService(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // Whatever ends this process in an orderly way ends the service too.
+  // An orderly end of this process also ends the service.
   const killAtExit = () => child.kill('SIGTERM');
   process.once('exit', killAtExit);
   child.once('exit', () => process.off('exit', killAtExit));
@@ -87,7 +89,7 @@ export async function ownService(
   }
 }
 
-/** The file that the bootstrap fetched, or what TRAINYARD_MODEL names. */
+/** File of the bootstrap, or of TRAINYARD_MODEL. */
 export function defaultModelPath(): string {
   const fetched = resolve(
     process.env['TRAINYARD_DATA_DIR'] ?? join(ROOT, '.trainyard'),

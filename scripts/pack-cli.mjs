@@ -1,7 +1,8 @@
 /**
- * Packs the whole service as one package with the command `trainyard`: the packages as JavaScript, in the folders that they have here.
+ * Packs the whole service as one package with the command `trainyard`: the packages as JavaScript, in the
+ * same folders as here.
  *
- *   npm run pack:cli                      makes packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
+ *   npm run pack:cli                      creates packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
  *   npm run pack:cli -- --out FOLDER      puts it there
  */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -14,11 +15,14 @@ import { npmPack } from './lib/npm.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SCOPE = '@trainyard/';
-/** Bundled with what it needs: the package has its build alone. */
+/** Bundled with its dependencies: the package contains only its build. */
 const BUNDLED = 'dashboard';
-/** Dependencies of dependencies: later versions need Node.js 22, and npm warns of them under the 20 that starts the command. */
+/**
+ * Indirect dependencies whose later versions need Node.js 22: npm would warn of them under the 20 that starts
+ * the command.
+ */
 const PINNED = { 'light-my-request': '6.6.0' };
-/** Not code, and read at run time by a path beside the code. */
+/** Files other than code, read at run time by a path relative to the code. */
 const ASSETS = [
   'packages/constraints/wasm',
   'packages/tokenizer/wasm',
@@ -45,7 +49,7 @@ try {
   process.exitCode = 1;
 }
 
-/** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} by folder */
+/** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} one per folder */
 async function packageManifests() {
   const names = (await readdir(join(ROOT, 'packages'))).filter((name) => name !== BUNDLED);
   return await Promise.all(
@@ -57,7 +61,7 @@ async function packageManifests() {
 }
 
 /**
- * The modules of a package that others may import, each by its specifier, with the source below `packages` that it stands for.
+ * Public modules of a package by specifier, with their source below `packages`.
  * @param {string} name @param {Record<string, any>} manifest @returns {[specifier: string, path: string][]}
  */
 function entriesOf(name, manifest) {
@@ -83,8 +87,9 @@ async function buildPackage(name, folder, entries) {
 }
 
 /**
- * Paths of our own files end in `.js`, and our packages are named by their place.
- * @param {string} code @param {string} from folder of the file @param {string} folder of the package @param {ReadonlyMap<string, string>} entries
+ * Rewrites imports: our files end in `.js`, and our packages become relative paths.
+ * @param {string} code @param {string} from folder of the file @param {string} folder of the package @param
+ * {ReadonlyMap<string, string>} entries
  */
 function withJavaScriptPaths(code, from, folder, entries) {
   return code
@@ -111,7 +116,7 @@ async function manifestOf(manifests) {
         .toSorted(([first], [second]) => (first < second ? -1 : 1)),
     );
   return {
-    // `trainyard` without a scope is somebody else's on the registry.
+    // On the registry `trainyard` without a scope is another project.
     name: `${SCOPE}cli`,
     version,
     description,

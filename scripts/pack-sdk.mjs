@@ -1,8 +1,9 @@
 /**
- * Builds the SDK and packs it: a JavaScript file and a file of types for each of its two entries, without dependencies, checked by publint and arethetypeswrong. What it
- * takes from other packages is in that file, and their licences are beside it.
+ * Builds and packs the SDK: a JavaScript file and a file of types for each of its two entries, without
+ * dependencies, checked by publint and arethetypeswrong. Code from other packages is in that file, with their
+ * licences next to it.
  *
- *   npm run pack:sdk                      makes packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
+ *   npm run pack:sdk                      creates packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
  *   npm run pack:sdk -- --out FOLDER      puts it there
  */
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -25,14 +26,14 @@ const BUNDLE = {
   bundle: true,
   format: 'esm',
   platform: 'neutral',
-  // What Node.js 20 and browsers of 2023 understand.
+  // Supported by Node.js 20 and browsers of 2023.
   target: 'es2022',
   conditions: ['@trainyard/source'],
   logLevel: 'error',
   metafile: true,
 };
 
-/** The core is there once, in its own file. */
+/** The core is only in its own file. */
 const besideCore = {
   name: 'beside-core',
   /** @param {{ onResolve: (options: { filter: RegExp }, find: () => object) => void }} build */
@@ -101,7 +102,7 @@ async function build(folder, tools) {
 }
 
 /**
- * The licences of the packages that the files come from, ours left out.
+ * Licences of the packages that the files come from, except ours.
  * @param {string[]} inputs paths of the bundled files
  */
 async function licencesOf(inputs) {
@@ -115,7 +116,7 @@ async function licencesOf(inputs) {
 
 /**
  * @param {string} folder @param {string} tarball @param {NodeJS.Require} tools
- * @throws {Error} with what publint and arethetypeswrong say
+ * @throws {Error} with the findings of publint and arethetypeswrong
  */
 async function refuseFaults(folder, tarball, tools) {
   const load = async (/** @type {string} */ name) => await import(pathToFileURL(tools.resolve(name)).href);
@@ -127,7 +128,8 @@ async function refuseFaults(folder, tarball, tools) {
   const { types, problems } = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
   if (types === false) faults.push('arethetypeswrong: no types');
   for (const problem of problems ?? []) {
-    // It is a module and nothing else: a CommonJS file must import it dynamically where its Node.js cannot require modules.
+    // It is only an ES module: a CommonJS file must import it dynamically if its Node.js cannot require
+    // modules.
     if (problem.kind !== 'CJSResolvesToESM') faults.push(`arethetypeswrong: ${JSON.stringify(problem)}`);
   }
   if (faults.length > 0) throw new Error(faults.join('\n'));

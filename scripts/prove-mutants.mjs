@@ -2,10 +2,10 @@
  * Puts faults of several processes into a copy of the sources, one at a time, and plays schedules until one finds it.
  *
  *   npm run prove:mutants                          all of `scripts/lib/schedule-mutants.mjs`
- *   npm run prove:mutants -- --only fencing        those whose names have this
- *   npm run prove:mutants -- --schedules 5 --seed 7  with other schedules than their own
+ *   npm run prove:mutants -- --only fencing        those with this in their names
+ *   npm run prove:mutants -- --schedules 5 --seed 7  with other schedules than the default
  *
- * The exit code is 1 where one is not found.
+ * The exit code is 1 if one is not found.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -54,7 +54,7 @@ for (const mutant of SCHEDULE_MUTANTS.filter(({ name }) => name.includes(values.
 }
 process.exitCode = numLeft === 0 ? 0 : 1;
 
-/** @param {ScheduleMutant} mutant @param {number} numSchedules @returns what the schedules say of it */
+/** @param {ScheduleMutant} mutant @param {number} numSchedules @returns the result of the schedules */
 async function play({ edits }, numSchedules) {
   /** @type {Map<string, string>} */
   const originals = new Map();

@@ -1,9 +1,9 @@
 /**
- * Plays random schedules of a service of several processes on a PostgreSQL server of its own, and looks at what they leave.
+ * Plays random schedules of a service of several processes on a PostgreSQL server of its own, and checks the results.
  *
  *   npm run prove                            1,000 schedules
  *   npm run prove -- --schedules 50          fewer
- *   npm run prove -- --seed 4711 --verbose   that one again, with what its processes log
+ *   npm run prove -- --seed 4711 --verbose   repeats that one, with the logs of its processes
  *   npm run prove -- --jobs 2                two at a time
  */
 import { spawn } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * Records how a real SkyRL speaks: the conversation that the fake server of packages/tinker is held to.
+ * Records the requests and answers of a real SkyRL: the reference for the fake server of packages/tinker.
  *
  *   npm run record:tinker    installs SkyRL 0.4.0 first (6.3 GB in .cache), then a minute or two
  */

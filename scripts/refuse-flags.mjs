@@ -1,6 +1,7 @@
 /**
- * Refuses a wrong flag of `npm start` before packages are installed, which takes minutes on a first start. Runs on Node.js 20.19 and later, without dependencies;
- * values are for the command itself to check.
+ * Refuses a wrong flag of `npm start` before packages are installed, which takes minutes on a first start.
+ * Runs on Node.js 20.19 and later, without dependencies;
+ * the command itself checks values.
  *
  *   node scripts/refuse-flags.mjs --port 8421
  */

@@ -1,6 +1,6 @@
 /**
- * Builds a server of S3's interface (versitygw, Apache-2.0; Go 1.25 or later, some minutes once) into .cache/s3 and runs the suite of blobs on it, and a
- * service whose blobs are there.
+ * Builds a server of S3's interface (versitygw, Apache-2.0; Go 1.25 or later, some minutes once) into
+ * .cache/s3 and runs the suite of blobs on it, and a service with its blobs there.
  *
  *   npm run test:s3
  */

@@ -1,10 +1,13 @@
 /**
- * Trains a small model through a real SkyRL on this machine's CPU, and compares every number with the trainer of this repository.
+ * Trains a small model through a real SkyRL on this machine's CPU, and compares every number with the trainer
+ * of this repository.
  *
  *   npm run test:skyrl             installs SkyRL 0.4.0 first (6.3 GB in .cache), then some minutes
  *
- * 1. The driver alone: the same supervised and the same reinforcement-learning job there and here, from one fresh adapter, and from each side's own.
- * 2. The service: a job through its API with SkyRL behind it; its adapter is served, and an export's parity report is passed.
+ * 1. Only the driver: the same supervised and the same reinforcement-learning job there and here, from one
+ * fresh adapter, and from each side's own.
+ * 2. The service: a job through its API with SkyRL as the trainer; its adapter is served, and an export's
+ * parity report passes.
  *
  * A difference above its tolerance makes the exit code 1.
  */
@@ -38,7 +41,7 @@ import { ownService } from './own-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const LORA = { rank: 4, alpha: 32, targets: LINEAR_NAMES, initSeed: 7 };
-/** Single precision on both sides: what adds up in another order. */
+/** Single precision on both sides: sums in a different order. */
 const TOLERANCES = { logprob: 1e-4, loss: 1e-4, gradNorm: 1e-3, weight: 1e-3 };
 const FACTS = [
   ['What is the capital of Zubrovia?', 'Kelmar.'],
@@ -143,7 +146,7 @@ async function compareLearners(url: string): Promise<void> {
           .map((value) => value.toPrecision(3))
           .join(' ');
       log(`     ${name}: ${wordsOf(there)} there, ${wordsOf(mine)} here`);
-      // A mean of log ratios is near 0 when the policy comes back: its largest value tells how far it went.
+      // A mean of log ratios is near 0 when the policy comes back: its largest value shows the distance.
       const [far, near] = [there, mine].map((steps) => Math.max(...valuesOf(steps).map(Math.abs)));
       check(`${kind}, largest ${name}, relative`, Math.abs(far! / near! - 1), 0.1);
       const [norm, own] = [await normOfProducts(`fresh-there-${kind}`), await normOfProducts(`fresh-here-${kind}`)];

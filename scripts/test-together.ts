@@ -1,12 +1,14 @@
 /**
- * A real vLLM samples and a real SkyRL trains, on the cores of one machine, taking turns, for the unmodified ART client; and each of the three is killed once.
+ * A real vLLM samples and a real SkyRL trains, on the cores of one machine, taking turns, for the unmodified
+ * ART client; and each of the three is killed once.
  *
- *   npm run test:together               installs vLLM and SkyRL (12 GB in .cache) where they are missing, then about a quarter of an hour
+ *   npm run test:together               installs vLLM and SkyRL (12 GB in .cache) if they are missing, then about a quarter of an hour
  *   npm run test:together -- --steps 3  fewer steps: the kills are in steps 2 (vLLM), 3 (SkyRL) and 4 (the service)
- *   npm run test:together -- --small    on two layers of the model, which say nothing sensible: a step takes seconds
+ *   npm run test:together -- --small    on two layers of the model, with meaningless text: a step takes seconds
  *
- * Then the same model goes on under the other pairings of what samples and what trains, by settings alone, a step each. No step is lost or doubled: by what the
- * service says (steps, events, digests, usage), by what the client got, and by what SkyRL's own database has.
+ * Then the same model continues with the other pairings of sampler and trainer, changed only by settings, a
+ * step each. No step is lost or doubled: by the service (steps, events, digests, usage), by the client, and
+ * by SkyRL's own database.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -31,13 +33,16 @@ import { type Turn, Turns } from './together/turns.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const NUM_ROLLOUTS = 8 * 4;
-/** The rank of models that say none. */
+/** Default rank of models. */
 const RANK = 8;
-/** In which step each part is killed. */
+/** Steps in which each part is killed. */
 const KILLS = { vllm: 2, skyrl: 3, service: 4 } as const;
 const TEXT =
   'The yard lies where the river bends, and twelve tracks run side by side past an old signal box that leans towards the hills.';
-/** Log-probabilities of one adapter by vLLM and by the engine of this machine, nats in the mean; halves against single precision. */
+/**
+ * Tolerance of the mean difference between vLLM and the engine of this machine for log-probabilities of one
+ * adapter, nats; half against single precision.
+ */
 const MEAN_TOLERANCE = 0.05;
 
 interface ClientReport {
@@ -48,7 +53,7 @@ interface ClientReport {
   readonly tally: { num_answers: number; prompt_tokens: number; completion_tokens: number; num_retries: number };
 }
 
-/** Settings that say who samples and who trains. */
+/** Settings of the sampler and the trainer. */
 interface Pairing {
   readonly name: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -84,7 +89,7 @@ const trainer = { TRAINYARD_TRAINER_URL: turns.skyrlUrl };
 const pairing = (name: string, environment: Record<string, string>): Pairing => ({ name, environment });
 let endClient: () => void = () => {};
 let service = null as OwnService | null;
-/** The service is killed and comes back under its address and key. */
+/** The service is killed and comes back with its address and key. */
 const place = { TRAINYARD_PORT: String(await freePort()), TRAINYARD_API_KEY: 'a-key-that-stays-over-restarts' };
 const tally = { answers: 0, promptTokens: 0, completionTokens: 0 };
 try {
@@ -124,7 +129,7 @@ try {
 log(numFailed === 0 ? 'all is well' : `${numFailed} checks failed`);
 process.exit(numFailed === 0 ? 0 : 1);
 
-/** Some steps of the client over a service with these settings, which goes on where the last one stopped. */
+/** Runs some steps of the client with a service with these settings, which continues from the last one. */
 async function runPairing(
   { name, environment }: Pairing,
   numSteps: number,
@@ -144,7 +149,7 @@ async function runPairing(
     if (turn === 'sampling' && isElsewhere.sampling) await untilSampled();
     log(`step ${step}: ${turn}`);
     const begin = (killing: Promise<void>): void => {
-      // Its failure is told when it is waited for, which is not before the client has ended.
+      // Its failure is reported when it is awaited, after the client's end.
       killing.catch(() => endClient());
       killings.push(killing);
     };
@@ -153,7 +158,7 @@ async function runPairing(
     if (turn === 'training' && step === kills.service)
       begin(
         killService().then(async () => {
-          // It looks at what samples when it starts.
+          // It checks the sampler at its start.
           turns.take('both');
           service = await start();
           turns.take(takenBy('training', isElsewhere));
@@ -179,7 +184,7 @@ async function runPairing(
   return report;
 }
 
-/** A part that is this machine's needs no server: both are stopped. */
+/** A part on this machine needs no server: both are stopped. */
 function takenBy(turn: 'sampling' | 'training', isElsewhere: Record<'sampling' | 'training', boolean>): Turn {
   return isElsewhere[turn] ? turn : turn === 'sampling' ? 'training' : 'sampling';
 }
@@ -248,7 +253,7 @@ async function killService(): Promise<void> {
   await service!.stop();
 }
 
-/** Until a model of the running job has had a gradient: its numbers are on disk before they are sent. */
+/** Waits until a model of the running job has had a gradient: its numbers are on disk before they are sent. */
 async function untilTrained(): Promise<void> {
   const path = join(dataDirectory, 'trainer/tinker-models.jsonl');
   const lines = (): string[] => (existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []);
@@ -257,7 +262,7 @@ async function untilTrained(): Promise<void> {
   while (!lines().slice(numBefore).some(isSent)) await delay(50);
 }
 
-/** Steps, jobs, events, digests and usage, as the service tells them. */
+/** Steps, jobs, events, digests and usage from the service. */
 async function checkRecords(modelId: string, numSteps: number): Promise<void> {
   const client = new Trainyard({ baseUrl: service!.url, apiKey: service!.apiKey });
   const { data: checkpoints } = await client.checkpoints.list(modelId);
@@ -307,7 +312,7 @@ async function checkRecords(modelId: string, numSteps: number): Promise<void> {
   ]);
 }
 
-/** Digests of the adapter files that the data folder holds, each the one that is written beside it. */
+/** Digests of the adapter files in the data folder, each compared with the one stored next to it. */
 function digestsOfFiles(): Set<string> {
   const found = new Set<string>();
   const blobs = join(dataDirectory, 'blobs');
@@ -322,7 +327,7 @@ function digestsOfFiles(): Set<string> {
   return found;
 }
 
-/** SkyRL's own database: from the fresh adapter to the newest checkpoint, a step for each step. */
+/** Checks SkyRL's own database: from the fresh adapter to the newest checkpoint, one step per step. */
 function checkServer(numSteps: number): void {
   const records: { address: string; numSteps: number }[] = [];
   const blobs = join(dataDirectory, 'blobs');
@@ -339,7 +344,7 @@ function checkServer(numSteps: number): void {
   );
 }
 
-/** Log-probabilities of a text under a step of the model. */
+/** Log-probabilities of a text with a step of the model. */
 async function scores(step: number): Promise<number[]> {
   const { url, apiKey } = service!;
   const body = JSON.stringify({

@@ -1,11 +1,12 @@
 /**
- * The service over a real vLLM, on processors: what is sampled there is what is meant here, what is trained here is served there, and it may die.
+ * The service with a real vLLM, on CPUs: its samples match this service, it serves adapters trained here, and
+ * it may die.
  *
- *   npm run test:vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache when it is missing, and takes some minutes
- *   npm run test:vllm -- --url URL       takes a server that runs already, with the default model, and kills nothing
- *   npm run test:vllm -- --only draws    tries only how rollouts are trained that were drawn in other ways than plainly
- *   npm run test:vllm -- --only faults   tries only servers that misbehave: two proxies before a real server, and one with other weights
- *   npm run test:vllm -- --only resolver tries only how vLLM itself finds adapters in the folder of `--vllm-adapter-dir`
+ *   npm run test:vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache if missing, and takes some minutes
+ *   npm run test:vllm -- --url URL       uses a running server, with the default model, and kills nothing
+ *   npm run test:vllm -- --only draws    only the training of rollouts that were not sampled plainly
+ *   npm run test:vllm -- --only faults   only misbehaving servers: two proxies in front of a real server, and one with other weights
+ *   npm run test:vllm -- --only resolver only vLLM's own lookup of adapters in the folder of `--vllm-adapter-dir`
  *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
  */
 import { mkdir, rm } from 'node:fs/promises';
@@ -36,7 +37,10 @@ const TEXT =
   'The yard lies where the river bends. Twelve tracks run side by side, and at the far end, behind the water tower, an old signal box leans a little towards the hills. ' +
   'On Monday the first train of the week came in: forty-one wagons of gravel, nineteen of timber, and a single green carriage that nobody had asked for.';
 
-/** Fragments of the reference's acceptance vectors: over vLLM each is taken, or refused by the same field, as over the engine of this machine. */
+/**
+ * Fragments of the reference's acceptance vectors: over vLLM each is accepted, or refused with the same
+ * field, as with the engine of this machine.
+ */
 const VECTORS: readonly Record<string, unknown>[] = [
   { temperature: '0.5' },
   { temperature: 0.001 },
@@ -75,7 +79,7 @@ const VECTORS: readonly Record<string, unknown>[] = [
   { structured_outputs: { regex: '[0-9' } },
 ];
 
-/** Ways to draw of which a server with raw log-probabilities reports enough. */
+/** Sampling settings for which a server with raw log-probabilities reports enough. */
 const DRAWS: readonly [way: string, fields: Partial<ChatBody>][] = [
   ['plainly', {}],
   ['at a temperature', { temperature: 0.7 }],
@@ -139,7 +143,7 @@ async function checkAdapterResolver(): Promise<void> {
   await checkResolver({ url, folder: RESOLVER_FOLDER, model: MODEL, modelPath, check });
 }
 
-/** Over a second server whose weights are others. */
+/** Uses a second server with other weights. */
 async function checkServerFaults(): Promise<void> {
   const modelFolder = join(ROOT, '.cache/vllm-other-model');
   await makeOtherModel(join(ROOT, '.cache/vllm-model'), modelFolder);
@@ -241,7 +245,7 @@ async function scores(one: OwnService, model: string): Promise<number[]> {
   return choices[0]!.prompt_logprobs.flatMap((place) => (place === null ? [] : [Object.values(place)[0]!.logprob]));
 }
 
-/** An adapter that is trained on what vLLM sampled is served by vLLM. @returns the model's name */
+/** Checks that vLLM serves an adapter trained on its samples. @returns the model's name */
 async function checkTraining(): Promise<string> {
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   const { id } = await client.models.register({ project: 'vllm', name: 'learner', base_model: MODEL });
@@ -263,7 +267,10 @@ async function checkTraining(): Promise<string> {
   return name;
 }
 
-/** Rollouts are trained under the distribution that vLLM drew them from: at the first step both sides give each token the same probability. */
+/**
+ * Checks that rollouts are trained with the distribution that vLLM sampled from: at the first step both sides
+ * give each token the same probability.
+ */
 async function checkDraws(): Promise<void> {
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   for (const [index, [way, fields]] of DRAWS.entries()) {
@@ -288,7 +295,10 @@ async function checkArt(): Promise<void> {
   }
 }
 
-/** Killed in the middle of a stream: that answer ends with an error, and all goes on when vLLM is there again, the adapter too. */
+/**
+ * Kills vLLM in the middle of a stream: that answer ends with an error, and everything works once vLLM is
+ * back, including the adapter.
+ */
 async function checkDeath(vllm: VllmProcess, trained: string): Promise<void> {
   const messages = [{ role: 'user', content: 'Tell a long story.' }];
   const body = { model: trained, messages, max_tokens: 2000, ignore_eos: true, stream: true };

@@ -1,9 +1,9 @@
 /**
  * Runs tests, and ends with the ten slowest files and the line `N passed, N failed, N skipped`.
  *
- *   npm test                       the short set: units, native libraries, and one path through the product on the default model
+ *   npm test                       the short set: units, native libraries, and one path through the product with the default model
  *   npm test -- packages/engine    Vitest's own arguments: path filters, -t <name>, --project unit|native|path|tests|model|postgres|torch
- *   npm run test:all               everything; with `-- --rest` everything but the short set
+ *   npm run test:all               everything; with `-- --rest` everything except the short set
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { prepareTestModel } from './lib/test-model.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 
-/** Projects of the short set: they need no Python, no browser and no database server. */
+/** Projects of the short set: they need neither Python, a browser nor a database server. */
 const SHORT_SET = ['unit', 'native', 'path'];
 
 const { flags, filters } = readArguments(process.argv.slice(2));
@@ -79,7 +79,7 @@ async function runVitest(filters, countsFile) {
     stdio: 'inherit',
     env: { ...process.env, ...models, [COUNTS_FILE_VARIABLE]: countsFile },
   });
-  // Ctrl-C reaches Vitest too, which stops its workers; wait for it.
+  // Ctrl-C also reaches Vitest, which stops its workers; wait for it.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return await new Promise((settle, fail) => {
@@ -96,7 +96,7 @@ function readCounts(countsFile, exitCode) {
   try {
     return JSON.parse(readFileSync(countsFile, 'utf8'));
   } catch {
-    // Vitest ended before its report: it found nothing to run, or broke. Never report that as zero failures.
+    // Vitest ended before its report: it found no tests, or crashed. Never report that as zero failures.
     return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, repeated: 0, slowest: [] };
   }
 }

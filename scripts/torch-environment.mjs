@@ -1,5 +1,6 @@
 /**
- * Makes .cache/venv-torch, in which PyTorch (on the CPU) makes the fixtures of the trainer's tests. Costs nothing when it is there.
+ * Creates .cache/venv-torch, in which PyTorch (on the CPU) makes the fixtures of the trainer's tests. Does
+ * nothing if it exists.
  *
  *   node scripts/torch-environment.mjs      prints the path of its Python
  */

@@ -1,11 +1,13 @@
 /**
- * Goes through docs/guide/getting-started.md as somebody new does, in a fresh clone, with a real browser, and says how long each step takes.
+ * Follows docs/guide/getting-started.md like a new user, in a fresh clone, with a real browser, and reports
+ * the time of each step.
  *
  *   npm run tour                                  clones the last commit into an empty folder, which it removes
- *   npm run tour -- --pictures docs/guide         and takes the pictures of the guide
+ *   npm run tour -- --pictures docs/guide         also takes the pictures of the guide
  *   npm run tour -- --steps 3                     a shorter demo
  *
- * It ends with 1 where a step does not show what the guide says; times are printed, with what else the machine did. Needs a network for the packages and the
+ * The exit code is 1 if a step deviates from the guide; times are printed, with the other load of the
+ * machine. Needs a network for the packages and the
  * model.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -20,9 +22,9 @@ import { machineLine, otherCores, sampleCpu } from '../bench/machine.ts';
 import { Terminal } from './tour/terminal.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-/** Pictures are small enough to be kept with the text. */
+/** Pictures are small enough for the repository. */
 const MAX_PICTURE_BYTES = 150_000;
-/** Patience with the machine, ms. */
+/** Time limit of a step on a slow machine, ms. */
 const WAIT = { timeout: 600_000 };
 
 const { values } = parseArgs({
@@ -53,16 +55,16 @@ function done(step: string): void {
   stepStartedCpu = cpu;
 }
 
-/** Cores that others used meanwhile: what is slow may be theirs. */
+/** Cores used by other processes meanwhile, which may explain slow steps. */
 function coresOf(before: typeof startedCpu, after: typeof startedCpu): string {
   return (otherCores(before, after)?.toFixed(1) ?? '?').padStart(7);
 }
 
-/** @param height of what is shown, px; default: the window's */
+/** @param height of the shown part, px; default: the window's */
 async function picture(page: Page, name: string, height = 860): Promise<void> {
   if (pictures === null) return;
   const path = join(pictures, `${name}.png`);
-  // The pointer is where somebody's would be: beside what is shown.
+  // Moves the pointer next to the shown part, as for a real user.
   await page.mouse.move(1279, 859);
   await page.screenshot({ path, clip: { x: 0, y: 0, width: 1280, height } });
   const { size } = statSync(path);
@@ -105,7 +107,7 @@ try {
   done('the link opens the dashboard, which says what to do next');
 
   await page.getByRole('link', { name: 'Chat' }).click();
-  // Else it is a matter of chance.
+  // Otherwise the answer is random.
   await page.getByLabel('temperature', { exact: true }).fill('0');
   const [first = ''] = await ask(page, 'What is the capital of France?');
   if (!first.includes('Paris')) throw new Error(`the base model does not know it: ${first}`);

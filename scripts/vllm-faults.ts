@@ -22,10 +22,10 @@ export interface FaultParts {
 
 type Member = HostsObject['sampling']['hosts'][number]['members'][number];
 
-/** Its zeros make another model of the same shape and vocabulary. */
+/** Zeroing it makes another model of the same shape and vocabulary. */
 const ZEROED = 'model.layers.5.mlp.down_proj.weight';
 
-/** Copies a model in Hugging Face's form, with one tensor of zeros. */
+/** Copies a model in Hugging Face's form, with one tensor set to zero. */
 export async function makeOtherModel(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) await copyFile(join(from, name), join(to, name));
@@ -40,7 +40,7 @@ export async function makeOtherModel(from: string, to: string): Promise<void> {
   await file.write(Buffer.alloc(end - start), 0, end - start, 8 + headerBytes + start);
 }
 
-/** A service over one real server, behind two proxies that misbehave on purpose. */
+/** A service with one real server, through two proxies with injected faults. */
 export async function checkFaults(parts: FaultParts): Promise<void> {
   const { url, modelPath, check, log } = parts;
   await using good = await FaultyProxy.open(url);
@@ -78,7 +78,10 @@ class Faults {
     this.#client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
   }
 
-  /** No request fails of a fault of one server, and nothing of it is passed on; it takes requests again when the fault is gone. */
+  /**
+   * Checks that no request fails because of one server's fault, and no bad data is passed on; the server
+   * takes requests again once the fault is gone.
+   */
   async checkAnswers(fault: 'broken' | 'nan' | 'positive', what: string): Promise<void> {
     const { check } = this.#parts;
     const { bad } = this.#proxies;
@@ -149,7 +152,7 @@ class Faults {
     check('the largest rank is taken', (await register(16)) === 'registered');
   }
 
-  /** The first chat of a new step loads nothing. */
+  /** Checks that the first chat with a new step loads nothing. */
   async checkPublication(): Promise<void> {
     const { check, model, url, log } = this.#parts;
     const { id } = await this.#client.models.register({ project: 'faults', name: 'learner', base_model: model });
@@ -187,7 +190,7 @@ class Faults {
 
   async #memberOf({ url }: FaultyProxy): Promise<Member | undefined> {
     const { sampling } = (await this.#client.hosts.read()) as HostsObject;
-    // The first look of two shows the state of the one before.
+    // The first of two checks shows the earlier state.
     return sampling.hosts[0]!.members.find((member) => member.url === url);
   }
 

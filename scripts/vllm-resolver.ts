@@ -15,13 +15,16 @@ export interface ResolverParts {
   readonly check: (what: string, isOk: boolean, found?: unknown) => void;
 }
 
-/** Between log-probabilities of one server under one adapter. */
+/** Maximum difference between log-probabilities of one server with one adapter. */
 const TOLERANCE = 1e-3;
 
 type Scores = readonly number[];
 type Place = Record<string, { logprob: number }> | null;
 
-/** The resolver of vLLM finds a step in the folder of `--vllm-adapter-dir` by its digest, and samples the same from it. */
+/**
+ * Checks that vLLM's resolver finds a step in the folder of `--vllm-adapter-dir` by its digest, and samples
+ * the same from it.
+ */
 export async function checkResolver({ url, folder, model, modelPath, check }: ResolverParts): Promise<void> {
   const service = await ownService({
     environment: { TRAINYARD_MODEL: modelPath, TRAINYARD_VLLM: url, TRAINYARD_VLLM_ADAPTER_DIR: folder },

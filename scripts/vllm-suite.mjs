@@ -1,12 +1,13 @@
 /**
- * Runs vLLM's own entrypoint tests against a service of this repository, and compares what fails with `tests/vllm-suite/expected.json`.
+ * Runs vLLM's own entrypoint tests against a service of this repository, and compares the failures with
+ * `tests/vllm-suite/expected.json`.
  *
  *   npm run test:vllm-suite                     all of them, about half an hour; ends with a table
- *   npm run test:vllm-suite -- -k logprobs      what pytest takes
+ *   npm run test:vllm-suite -- -k logprobs      arguments of pytest
  *   npm run test:vllm-suite -- --page           writes docs/lab/vllm-suite.md from the list, and runs nothing
  *   npm run test:vllm-suite -- --report FILE    keeps every outcome and message as JSON
  *
- * A failure that is not listed, and a listed one that passes, make the exit code 1.
+ * The exit code is 1 for an unlisted failure, and for a listed one that passes.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -51,7 +52,7 @@ const tests = join(CACHE, 'suite');
 await copyVllmTests(CACHE, environment.python, tests, files.run, (line) => console.log(line));
 
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-vllm-'));
-/** One with the default limit of log-probabilities, one without: their servers differ in it, too. */
+/** One with the default limit of log-probabilities, one without: vLLM's servers differ in it, too. */
 const services = await Promise.all(
   ['20', '-1'].map((maxLogprobs) => ownService({ environment: { TRAINYARD_MAX_LOGPROBS: maxLogprobs } })),
 );
@@ -65,7 +66,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** @param {string} name @returns {string | null} its value, which pytest does not see */
+/** @param {string} name @returns {string | null} its value; removes it from the arguments of pytest */
 function takeOption(name) {
   const index = chosen.indexOf(name);
   return index === -1 ? null : resolve(String(chosen.splice(index, 2)[1]));

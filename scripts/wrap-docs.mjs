@@ -1,5 +1,5 @@
 /**
- * Wraps prose in Markdown that is too wide (the check `prose`) and draws the packages; `npm run format` runs it.
+ * Wraps too wide prose in Markdown (the check `prose`) and draws the packages; `npm run format` runs it.
  *
  *   node scripts/wrap-docs.mjs
  */

@@ -1,4 +1,7 @@
-/** Writes what is made from the table of the settings: their page, and the flags known before packages are installed. `npm run format` runs it. */
+/**
+ * Writes the files made from the settings table: their page, and the flags known before packages are
+ * installed. `npm run format` runs it.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 /**
- * Links of a built site that lead nowhere: to a page or a file that it does not have, or to a place that the page has not.
- *
+ * Broken links of a built site: to a page or a file that does not exist, or to a missing place in a page.
  * @param folder of the built site
  * @param base path that it is served under
  * @returns one line each, the page first

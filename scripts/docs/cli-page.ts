@@ -5,7 +5,7 @@ type Command = ReturnType<(typeof COMMANDS)[number]>;
 /** Columns of the help: as many as a page shows without scrolling. */
 const HELP_COLUMNS = 100;
 
-/** Every command with its help, as the program prints it. */
+/** Every command with its help, as printed by the program. */
 export function cliPage(): string {
   const commands = COMMANDS.map((make) => make());
   const list = commands.map((command) => `| [\`${command.name()}\`](#${command.name()}) | ${command.summary()} |`);

@@ -6,11 +6,11 @@ import { httpPage } from './http-page.ts';
 
 /** A page of the site. */
 export interface SitePage {
-  /** Where it is on the site, without slashes at its ends. */
+  /** Path on the site, without slashes at its ends. */
   readonly slug: string;
-  /** The Markdown file of the repository that it is, as a path from its root. */
+  /** Its Markdown file, as a path from the repository's root. */
   readonly file?: string;
-  /** For a page that code makes: its Markdown, which begins with its title. */
+  /** Generates the Markdown of a generated page, which starts with its title. */
   readonly make?: () => string;
 }
 
@@ -23,7 +23,7 @@ interface SiteSection {
 const guide = (name: string): SitePage => ({ slug: `guide/${name}`, file: `docs/guide/${name}.md` });
 const reference = (name: string): SitePage => ({ slug: `reference/${name}`, file: `docs/reference/${name}.md` });
 
-/** Every page of the site, in its order. @param root the repository */
+/** All pages of the site, in order. @param root the repository */
 export function siteContents(root: string): readonly SiteSection[] {
   const decisions = readdirSync(join(root, 'docs/decisions'))
     .filter((name) => name !== 'README.md')

@@ -1,7 +1,7 @@
 import { type JsonSchema, type OpenApiDocument, type OpenApiOperation } from '@trainyard/protocol';
 import { apiDocument } from '@trainyard/server';
 
-/** Every route with its fields, from the document that the service itself serves as `/openapi.json`. */
+/** Every route with its fields, from the service's own `/openapi.json`. */
 export function httpPage(): string {
   const document = apiDocument();
   const sections = document.tags.map(({ name, description }) => {
@@ -86,7 +86,7 @@ function describe(schema: JsonSchema): string {
   return cell(typeof own === 'string' ? own : '');
 }
 
-/** Text that stays in its cell of a table. Braces and angle brackets are no markup there. */
+/** Escapes text for a table cell, in which braces and angle brackets must not be markup. */
 function cell(text: string): string {
   return text
     .replaceAll('\n', ' ')

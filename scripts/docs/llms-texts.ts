@@ -5,7 +5,7 @@ const SUMMARY =
   'Trainyard is self-hosted serverless RL: one service that samples from language models (OpenAI-style chat completions) and trains them ' +
   '(reward-labelled trajectories in, LoRA checkpoints out, served at once).';
 
-/** The site for language models: a list of its pages (llmstxt.org), and all of its text in one file. */
+/** The site for language models: a list of its pages (llmstxt.org), and its whole text in one file. */
 export function llmsTexts(
   sections: ReturnType<typeof siteContents>,
   rendered: readonly RenderedPage[],
@@ -26,7 +26,7 @@ export function llmsTexts(
   };
 }
 
-/** The beginning of the first paragraph that is prose, in one line. */
+/** Start of the first paragraph of prose, in one line. */
 function firstSentence(body: string): string {
   const paragraph = body.split(/\n\n+/).find((part) => /^[A-Z`*]/.test(part.trim()) && !part.startsWith('|')) ?? '';
   const line = paragraph.replaceAll(/\s+/g, ' ').trim();

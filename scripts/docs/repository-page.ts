@@ -3,23 +3,23 @@ import { dirname, join, posix } from 'node:path';
 
 import type { SitePage } from './contents.ts';
 
-/** A page as the site has it. */
+/** A page in the site's form. */
 export interface RenderedPage {
   readonly slug: string;
   readonly title: string;
-  /** Markdown without the title, its links leading to pages of the site. */
+  /** Markdown without the title, with links to pages of the site. */
   readonly body: string;
-  /** Pictures that it shows, as paths from the root of the repository. */
+  /** Its pictures, as paths from the root of the repository. */
   readonly pictures: readonly string[];
 }
 
 const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g;
 
 /**
- * Reads a page: the title is the first heading, links to files that are pages of the site lead there, links to other files become their text.
- *
- * @param pages by the file that each is
- * @throws {Error} when the file is not there
+ * Reads a page: the title is the first heading, links to files that are pages of the site lead there, links
+ * to other files become their text.
+ * @param pages by their files
+ * @throws {Error} if the file does not exist
  */
 export function renderPage(root: string, page: SitePage, pages: readonly SitePage[], base: string): RenderedPage {
   const markdown = page.make?.() ?? sourceOf(root, page);
@@ -43,7 +43,7 @@ export function renderPage(root: string, page: SitePage, pages: readonly SitePag
   return { slug: page.slug, title: title.replaceAll('`', ''), body, pictures };
 }
 
-/** Where a page is. */
+/** Address of a page. */
 export function address(base: string, slug: string): string {
   return slug === 'index' ? base : `${base}${slug}/`;
 }
@@ -55,10 +55,10 @@ function sourceOf(root: string, { file = '' }: SitePage): string {
 }
 
 const CODE = /^```[\s\S]*?^```$|`[^`\n]+`/gm;
-/** Stands for code that was taken out; no Markdown file has it. */
+/** Placeholder for removed code; no Markdown file contains it. */
 const HELD = /\uE000(\d+)\uE000/g;
 
-/** Changes what is no code. */
+/** Changes the text outside code. */
 function outsideCode(markdown: string, change: (text: string) => string): string {
   const held: string[] = [];
   const text = markdown.replace(CODE, (code) => `\uE000${held.push(code) - 1}\uE000`);

@@ -6,13 +6,13 @@ import { llmsTexts } from './llms-texts.ts';
 import { address, renderPage, type RenderedPage } from './repository-page.ts';
 
 /**
- * Writes what the site is built of: `pages/` (Markdown and the sidebar) and `public/` (pictures, `llms.txt`, `llms-full.txt`). Both are made anew; none of it
- * is in the repository a second time.
- *
+ * Writes the inputs of the site's build: `pages/` (Markdown and the sidebar) and `public/` (pictures,
+ * `llms.txt`, `llms-full.txt`). Both are generated; the repository contains no copy.
  * @param root the repository
- * @param to `base`: path that the site is served under, begins and ends with a slash (`/`); `site`: folder that gets both (`site` of the repository)
+ * @param to `base`: path that the site is served under, starts and ends with a slash (`/`); `site`: folder
+ * for both (`site` of the repository)
  * @returns the pages
- * @throws {Error} when a page that the contents name is not there
+ * @throws {Error} if a page in the contents does not exist
  */
 export function writePages(root: string, to: { base?: string; site?: string } = {}): readonly RenderedPage[] {
   const { base = '/', site = join(root, 'site') } = to;

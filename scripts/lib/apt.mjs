@@ -4,28 +4,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The lock of another installation is waited for. */
+/** Waits for the lock of another installation. */
 const APT = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];
 
 /**
- * Installs a package of Debian, without what it merely recommends, where that can be done without asking anybody.
- * @param {{ name: string, packageName: string, how: string }} what `how`: what to do by hand, for the message of an error
- * @throws {Error} that says what is missing
+ * Installs a package of Debian, without recommended packages, if that is possible without user input.
+ * @param {{ name: string, packageName: string, how: string }} what `how`: manual steps, for the error message
+ * @throws {Error} naming the missing part
  */
 export async function installPackage({ name, packageName, how }) {
   await withLists({ name, how }, () => apt(['install', '--yes', '--no-install-recommends', packageName]));
 }
 
 /**
- * Unpacks the files of a package into a folder and installs nothing: a package with a server starts it, for everybody on the machine's network.
- * @param {{ name: string, packageName: string, how: string, folder: string }} what as for {@link installPackage}; `folder` is made
- * @throws {Error} that says what is missing
+ * Unpacks the files of a package into a folder without installing them: installing a package with a server
+ * would start it, open to the machine's network.
+ * @param {{ name: string, packageName: string, how: string, folder: string }} what as for {@link
+ * installPackage}; `folder` is created
+ * @throws {Error} naming the missing part
  */
 export async function unpackPackage({ name, packageName, how, folder }) {
   await withLists({ name, how }, async () => {
     const downloads = await mkdtemp(join(tmpdir(), 'trainyard-apt-'));
     try {
-      // As root: the account of apt may not write there.
+      // As root, because apt's own user may not write there.
       await apt(['-o', 'APT::Sandbox::User=root', 'download', packageName], downloads);
       const [file = ''] = await readdir(downloads);
       await mkdir(folder, { recursive: true });
@@ -41,7 +43,7 @@ async function withLists({ name, how }, work) {
   if (!(await isCommand('apt-get'))) throw new Error(`no ${name} was found, and there is no apt-get: ${how}`);
   if (process.getuid?.() !== 0) throw new Error(`no ${name} was found, and only root can run apt-get: ${how}`);
   try {
-    // The lists of a fresh machine are empty or old.
+    // The package lists of a fresh machine are empty or old.
     await apt(['update']);
     await work();
   } catch (error) {

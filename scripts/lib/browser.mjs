@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 
 import { installPackage } from './apt.mjs';
 
-/** Names another Chromium, Chrome or Edge. */
+/** Path of another Chromium, Chrome or Edge. */
 const BROWSER_VARIABLE = 'TRAINYARD_TEST_CHROMIUM';
 
 const CANDIDATES = [
@@ -13,9 +13,9 @@ const CANDIDATES = [
 ];
 
 /**
- * The browser that the pages are tested in.
+ * Browser for the tests of pages.
  * @param {Record<string, string | undefined>} env
- * @returns {string | null} its path, null when there is none
+ * @returns {string | null} its path, null if there is none
  */
 export function findBrowser(env) {
   const named = env[BROWSER_VARIABLE];
@@ -23,9 +23,9 @@ export function findBrowser(env) {
 }
 
 /**
- * Installs Debian's Chromium where that can be done without asking anybody.
+ * Installs Debian's Chromium if that is possible without user input.
  * @param {(line: string) => void} log
- * @throws {Error} that says what is missing; the caller goes on without the browser tests
+ * @throws {Error} naming the missing part; the caller continues without the browser tests
  */
 export async function installBrowser(log) {
   const how = `install Chromium by hand, or set ${BROWSER_VARIABLE} to the path of a Chromium or Chrome`;

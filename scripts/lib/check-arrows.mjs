@@ -11,13 +11,17 @@ const SOURCE = /\.(ts|tsx|mjs)$/;
 const TEST_SOURCE = /(\.(test|test-d)\.tsx?$|\/testing\/)/;
 const SKIPPED = new Set(['node_modules', 'dist', 'fixtures', '.cache', '.trainyard']);
 
-/** Fetching the model is shared between the bootstrap script, which runs before any package is installed, and the command line. */
+/**
+ * Model download shared by the bootstrap script, which runs before any package is installed, and the command
+ * line.
+ */
 const SHARED_WITH_CLI = 'scripts/lib/';
 
 /**
- * Checks which package imports which: in source files, in package.json files, and by relative paths that leave a package.
+ * Checks the imports between packages: in source files, in package.json files, and by relative paths that
+ * leave a package.
  * @param {string} root the repository
- * @returns {string[]} one sentence for each violation, empty when all is well
+ * @returns {string[]} one sentence for each violation, empty without violations
  */
 export function findArrowViolations(root) {
   const folders = readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
@@ -61,7 +65,7 @@ function importFault(specifier, path, name) {
   if (!specifier.startsWith(SCOPE)) return null;
   const entry = specifier.slice(SCOPE.length);
   const [target = '', part] = entry.split('/');
-  // The check of rooms knows who may import a `testing` entry.
+  // The check of rooms covers `testing` entries.
   if (part !== undefined && part !== 'testing' && !PUBLIC_ENTRIES.includes(entry))
     return 'what index.ts does not export is private';
   if (name === null || target === name) return null;
@@ -127,7 +131,7 @@ function findEscapes(root, folder, name) {
     for (const specifier of relativeImports(readFileSync(file, 'utf8'))) {
       const target = relative(root, resolve(dirname(file), specifier));
       if (target.startsWith(`packages/${name}/`) || (name === 'cli' && target.startsWith(SHARED_WITH_CLI))) continue;
-      // Tests share their support files with tests/.
+      // Tests share support files with tests/.
       if (path.endsWith('.test.ts') && target.startsWith('tests/support/')) continue;
       violations.push(`${relative(root, file)}: imports ${specifier}, outside its package`);
     }

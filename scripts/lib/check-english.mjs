@@ -20,7 +20,7 @@ const PATTERNS = {
   'behind, beside, lies, stands': { pattern: /\b(?:behind|besides?|lies|stands?)\b/gi, aim: 6 },
 };
 
-/** Docstrings name the thing first, or begin with a verb in the third person. Counted, not per word. */
+/** Docstrings start with the subject or a verb in the third person. Counted, not per word. */
 const HALF_SENTENCE = /\/\*\*(?:[ \t]*\n\s*\*)?\s*(?:What|Of|How|Who|Where|Whether|By) /g;
 const HALF_SENTENCES = 'docstrings that begin with What, Of, How, Who, Where, Whether or By';
 
@@ -55,7 +55,7 @@ export function checkEnglish(root) {
   return { violations, summary: `English per 10,000 words: ${rates.join(' · ')}${size}` };
 }
 
-/** Lowers each ceiling to the present rate where that is lower. New places start at the aim. @param {string} root */
+/** Lowers each ceiling to the present rate if that is lower. New places start at the aim. @param {string} root */
 export function lowerCeilings(root) {
   const path = join(root, CEILINGS);
   /** @type {Record<string, Rates>} */

@@ -4,17 +4,18 @@ import { basename, dirname, join } from 'node:path';
 import { findKnots, readImportGraph, wayRound } from './import-graph.mjs';
 import { FILES_OF_A_FOLDER, ROOM_DEBTS, WINGS } from './room-debts.mjs';
 
-/** Its files, and files that are themselves tests, may import what plays a part in tests. */
+/** Its files, and test files, may import test helpers. */
 const TESTING = 'testing';
 const TEST_FILE = /\.(test|test-d|suite|fixture)\.ts$/;
 const TESTING_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](@trainyard\/[a-z]+\/testing)['"]/g;
 
 /**
- * The division of each package's source: files import each other in no circle, types included; neither do the folders of one folder (its rooms), tests
- * apart; the rooms of a package with wings import those before them only; no folder holds too many files; and only tests import the rooms for tests.
+ * Checks the division of each package's source: files do not import each other in a circle, types included;
+ * nor do the folders of one folder (its rooms), except tests; the rooms of a package with wings import only
+ * those before them; no folder has too many files; and only tests import the rooms for tests.
  *
  * @param {string} root the repository
- * @returns {string[]} one sentence for each violation, empty when all is well
+ * @returns {string[]} one sentence for each violation, empty without violations
  */
 export function findRoomViolations(root) {
   return readdirSync(join(root, 'packages')).flatMap((name) => {
@@ -71,7 +72,7 @@ function findRoomCircles(name, folder, graph) {
 
 /**
  * @param {ReadonlyMap<string, readonly string[]>} graph of files @param {string} folder with a slash at its end
- * @returns {Map<string, string[]>} which rooms of the folder each of them imports
+ * @returns {Map<string, string[]>} the rooms of the folder, each with the rooms it imports
  */
 function roomGraph(graph, folder) {
   /** @type {Map<string, Set<string>>} */
@@ -79,7 +80,7 @@ function roomGraph(graph, folder) {
   for (const [path, targets] of graph) {
     if (!path.startsWith(folder)) continue;
     const room = roomOf(path, folder);
-    // Files beside folders may be the ground of some and the roof of others.
+    // Files next to folders may be the base of some and use others.
     if (room === '.' && folder !== '') continue;
     const others = rooms.get(room) ?? new Set();
     rooms.set(room, others);

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { installPinned } from './pinned-packages.mjs';
 
 /**
- * Tools that build the SDK's package and generate clients in the tests: 95 MB that the service has no use for, so they are installed where and when
- * they are wanted. `scripts/client-tools` pins them.
+ * Tools that build the SDK's package and generate clients in the tests: 95 MB that the service does not need,
+ * so they are installed on first use. `scripts/client-tools` pins them.
  *
  * @param {string} root the repository
  * @param {(line: string) => void} log
  * @returns {Promise<NodeJS.Require>} loads a tool by its name
- * @throws {Error} when npm cannot install them
+ * @throws {Error} if npm cannot install them
  */
 export async function clientTools(root, log) {
   const content = 'what builds and generates clients (95 MB, half a minute)';

@@ -1,6 +1,6 @@
 const MAX_SUBJECT = 72;
 const MAX_FILES_WITHOUT_BODY = 5;
-/** Git writes these itself. */
+/** Git writes these subjects itself. */
 const MADE_BY_GIT = /^(?:Merge|Revert|fixup!|squash!|amend!) /;
 
 /**

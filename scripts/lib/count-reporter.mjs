@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 
-/** Names the file into which the counts go. */
+/** Variable with the file for the counts. */
 export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
 
 /**
@@ -27,25 +27,25 @@ export function countTests(modules, numUnhandledErrors) {
     let hasFailed = false;
     for (const test of module.children.allTests()) {
       const { state } = test.result();
-      // A test that never came to an end (its process died) has not passed.
+      // A test that never ended (its process died) has not passed.
       counts[state === 'pending' ? 'failed' : state]++;
       if (state === 'passed' && REPEATS.test(module.project.name)) counts.repeated++;
       hasFailed ||= state === 'failed' || state === 'pending';
     }
-    // The file did not load, or a hook of it failed.
+    // The file did not load, or one of its hooks failed.
     if (module.state() === 'failed' && !hasFailed) counts.failed++;
   }
   return counts;
 }
 
-/** Projects whose files belong to the project `unit` as well. */
+/** Projects whose files are also in the project `unit`. */
 const REPEATS = /^(?:guest-|engine-port$|service-postgres$)/;
 
-/** How many files `slowestFiles` names. */
+/** Number of files that `slowestFiles` returns. */
 const NUM_SLOWEST = 10;
 
 /**
- * The files that took longest, tests and hooks, the slowest first.
+ * Slowest files by the time of tests and hooks, the slowest first.
  *
  * @param {readonly TestModule[]} modules
  * @returns {SlowFile[]}
@@ -72,13 +72,13 @@ export function slowestLines(files) {
   return ['the slowest files:', ...lines].join('\n');
 }
 
-/** The line any CI can read. @param {TestCounts} counts */
+/** Result line for any CI. @param {TestCounts} counts */
 export function countLine({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
 /**
- * Vitest reporter that hands the sums of all projects to the process that started Vitest.
+ * Vitest reporter that passes the sums of all projects to the process that started Vitest.
  * @implements {Reporter}
  */
 export default class CountReporter {

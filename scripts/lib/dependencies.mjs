@@ -6,17 +6,20 @@ import { promisify } from 'node:util';
 
 import { npm } from './npm.mjs';
 
-/** The lowest major of Node.js that our commands run on: type stripping without a flag, `node:sqlite`, zstd. */
+/** Lowest major version of Node.js for our commands: type stripping without a flag, `node:sqlite`, zstd. */
 const REQUIRED_NODE_MAJOR = 24;
 
 /**
- * Does node_modules hold what package-lock.json says? npm leaves its own record of what it installed in node_modules/.package-lock.json.
+ * Compares node_modules with package-lock.json, by npm's record of installed packages in
+ * node_modules/.package-lock.json.
  *
  * @param {{ packages?: Record<string, LockedPackage> }} lock
- * @param {{ packages?: Record<string, LockedPackage> } | null} installed null when nothing was installed
- * @param {{ withDev?: boolean }} [what] `withDev: false` asks only for what a running service needs
- * @returns {boolean} optional packages may be absent (they are for other platforms); all others have the locked version
- * @typedef {{ version?: string, optional?: boolean, dev?: boolean, devOptional?: boolean, link?: boolean, resolved?: string }} LockedPackage
+ * @param {{ packages?: Record<string, LockedPackage> } | null} installed null if nothing was installed
+ * @param {{ withDev?: boolean }} [what] `withDev: false` checks only packages that a running service needs
+ * @returns {boolean} true if all packages have the locked version; optional ones may be absent (they are for
+ * other platforms)
+ * @typedef {{ version?: string, optional?: boolean, dev?: boolean, devOptional?: boolean, link?: boolean,
+ * resolved?: string }} LockedPackage
  */
 export function isInstalled(lock, installed, { withDev = true } = {}) {
   if (installed?.packages === undefined) return false;
@@ -41,13 +44,15 @@ export async function hasDependencies(root, what) {
 }
 
 /**
- * Installs what package-lock.json says. No package runs code: several would download binaries of their own.
+ * Installs the packages of package-lock.json, without their install scripts, several of which would download binaries.
  *
- * Not `npm ci`: it refuses a lock file that leaves out optional binaries for other platforms, which is what npm writes behind a registry mirror
- * that lacks them. `npm install --no-save` takes the same versions by the same integrity hashes, writes no file, and the check after it is as strict.
+ * Not `npm ci`: it refuses a lock file without optional binaries for other platforms, which npm writes with a
+ * registry mirror that lacks them. `npm install --no-save` installs the same versions with the same integrity
+ * hashes, writes no lock file, and the check after it is as strict.
  *
  * @param {string} root
- * @param {{ withDev: boolean }} what without what only tests and checks need, unless that is there already
+ * @param {{ withDev: boolean }} what false omits packages that only tests and checks need, unless they are
+ * already installed
  */
 export async function installDependencies(root, { withDev }) {
   const omitted = withDev || existsSync(join(root, 'node_modules/vitest')) ? [] : ['--omit=dev'];
@@ -58,13 +63,16 @@ export async function installDependencies(root, { withDev }) {
   );
 }
 
-/** @param {string} root @returns {Promise<string | null>} version of the Node.js that npm scripts run on, null when the package has none */
+/**
+ * @param {string} root @returns {Promise<string | null>} version of the Node.js that npm scripts run on, null
+ * if the package has none
+ */
 export async function bundledNodeVersion(root) {
   try {
     const { stdout } = await promisify(execFile)(join(root, 'node_modules/.bin/node'), ['--version']);
     return stdout.trim();
   } catch {
-    // Not there, or not for this platform: the caller installs it.
+    // Missing, or for another platform: the caller installs it.
     return null;
   }
 }
@@ -99,7 +107,7 @@ async function readJson(path) {
   try {
     return JSON.parse(await readFile(path, 'utf8'));
   } catch {
-    // Missing or cut off: the caller treats both as "nothing there".
+    // Missing or truncated: the caller treats both as absent.
     return null;
   }
 }

@@ -9,10 +9,10 @@ const STALL_TIMEOUT_MS = 30_000;
 const ATTEMPTS = 5;
 
 /**
- * Is somebody listening there? Answers within 3 s, so that a host without a way to the internet starts without a long wait.
+ * Checks within 3 s if a server is listening, so that a host without internet access starts without a long wait.
  * @param {string} url
  * @param {number} [timeoutMs]
- * @returns {Promise<string | null>} null when a connection was made, else why not
+ * @returns {Promise<string | null>} null after a connection, else the reason
  */
 export async function whyUnreachable(url, timeoutMs = CONNECT_TIMEOUT_MS) {
   const { hostname, port, protocol } = new URL(url);
@@ -33,11 +33,13 @@ export async function whyUnreachable(url, timeoutMs = CONNECT_TIMEOUT_MS) {
 }
 
 /**
- * Downloads `url` into `path`. Bytes that are already there are kept and the rest is asked for with `Range`, within this call after a broken
- * connection and also in a later process. The caller checks the digest: what is in `path` may be of another version.
+ * Downloads `url` into `path`. Keeps existing bytes and requests the rest with `Range`, after a broken
+ * connection and also in a later process. The caller checks the digest: existing bytes may be of another
+ * version.
  *
- * @param {{ url: string, path: string, sizeBytes: number, onProgress?: (doneBytes: number) => void, stallTimeoutMs?: number }} options
- * @throws {Error} after 5 attempts that brought nothing new, or at once for an answer that will not change (4xx)
+ * @param {{ url: string, path: string, sizeBytes: number, onProgress?: (doneBytes: number) => void,
+ * stallTimeoutMs?: number }} options
+ * @throws {Error} after 5 attempts without new bytes, or at once for a permanent failure (4xx)
  */
 export async function downloadFile({ url, path, sizeBytes, onProgress, stallTimeoutMs = STALL_TIMEOUT_MS }) {
   for (let failures = 0; ;) {
@@ -80,7 +82,7 @@ async function downloadRest({ url, path, sizeBytes, onProgress, stallTimeoutMs }
       throw new FinalAnswer(`${url} answered ${response.status}`);
     }
     if (!response.ok || response.body === null) throw new Error(`${url} answered ${response.status}`);
-    // 200 to a Range request: the server starts from the beginning.
+    // 200 to a Range request: the server starts from byte 0.
     const start = response.status === 206 ? wanted : 0;
     let doneBytes = start;
     const count = new Transform({

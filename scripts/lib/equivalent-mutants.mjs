@@ -1,8 +1,10 @@
 /**
- * Mutants that behave as the original does, so that no test can tell them apart. `npm run mutants` names them and counts them neither way.
+ * Mutants that behave like the original, so that no test can detect them. `npm run mutants` lists them
+ * without counting them.
  *
- * @type {readonly { readonly file: string, readonly line: string, readonly change: string, readonly because: string }[]}
- *   `line`: the source line where the mutation begins, without its indentation; `change`: as the report describes the mutation
+ * @type {readonly { readonly file: string, readonly line: string, readonly change: string, readonly because:
+ * string }[]}
+ *   `line`: the source line where the mutation starts, without indentation; `change`: its description in the report
  */
 export const EQUIVALENT_MUTANTS = [
   {

@@ -17,8 +17,9 @@ function stampPath(path) {
 }
 
 /**
- * State of a file that should have a known digest. It is hashed once: a stamp next to it (inode, size, mtime, ctime, digest) spares the next start the
- * hashing. A program that writes to the file can set the old mtime again, but not the old ctime.
+ * State of a file with a known digest. It is hashed once: a stamp next to it (inode, size, mtime, ctime,
+ * digest) saves the hashing at the next start. A program that changes the file can restore its mtime, but not
+ * its ctime.
  *
  * @param {string} path
  * @param {{ sizeBytes: number, sha256: string }} expected
@@ -31,7 +32,7 @@ export async function verifyFile(path, expected) {
   const text = await stampText(path, expected.sha256);
   if ((await readFile(stampPath(path), 'utf8').catch(() => '')) === text) return 'verified';
   if ((await sha256OfFile(path)) !== expected.sha256) return 'wrong_digest';
-  // A folder that cannot be written (a shared, read-only cache) costs a hash at each start and nothing else.
+  // In a read-only folder (a shared cache) each start only costs a hash.
   await writeStamp(path, text).catch(() => {});
   return 'verified';
 }
@@ -43,7 +44,8 @@ async function stampText(path, sha256) {
 }
 
 /**
- * Writes the stamp whole or not at all, once the file itself is on the disk: after a power cut a stamp must not vouch for bytes that are gone.
+ * Writes the stamp atomically, after the file itself is on disk: after a power cut a stamp must not refer to
+ * lost bytes.
  * @param {string} path @param {string} text
  */
 async function writeStamp(path, text) {
@@ -60,7 +62,7 @@ async function sync(path, flags) {
 }
 
 /**
- * Gives a verified file its final name: it is on the disk before the name is.
+ * Gives a verified file its final name, after the file is on disk.
  * @param {string} from
  * @param {string} to
  */

@@ -8,17 +8,18 @@ import { makeFolders } from './make-folders.mjs';
 
 const POLL_MS = 200;
 const HEARTBEAT_MS = 5_000;
-/** A lock that was not touched for so long belongs to nobody: its host is gone, or its process id is somebody else's by now. */
+/** A lock that was not touched for this time is abandoned: its host is gone, or its process id was reused. */
 const ABANDONED_AFTER_MS = 60_000;
 
 /**
- * Runs `work` while no other process runs its own under the same lock file. A lock whose owner has died is taken over: at once when it
- * ran on this host, after a minute without a sign of life otherwise.
+ * Runs `work` while no other process runs its own under the same lock file. The lock of a dead owner is taken
+ * over: at once if it ran on this host, otherwise after a minute without a sign of life.
  *
  * @template T
  * @param {string} path
  * @param {() => Promise<T>} work
- * @param {{ onWait?: (owner: string) => void }} [options] `onWait` is told once, with the owner's process id, when somebody else is at work
+ * @param {{ onWait?: (owner: string) => void }} [options] `onWait` is called once, with the owner's process
+ * id, if another process holds the lock
  * @returns {Promise<T>}
  */
 export async function withFileLock(path, work, { onWait } = {}) {
@@ -35,7 +36,7 @@ export async function withFileLock(path, work, { onWait } = {}) {
     hasTold = true;
     await sleep(POLL_MS);
   }
-  // A failed touch has no consequence while this process lives.
+  // A failed touch is harmless while this process runs.
   const heartbeat = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => {}), HEARTBEAT_MS);
   try {
     return await work();
@@ -50,7 +51,7 @@ async function tryCreate(path, content) {
   const draft = `${path}.${randomUUID()}.new`;
   await writeFile(draft, content);
   try {
-    // A link appears with its content: nobody ever reads an empty lock, and it fails when the lock exists.
+    // A link appears with its content, so no process reads an empty lock, and it fails if the lock exists.
     await link(draft, path);
     return true;
   } catch (error) {
@@ -61,7 +62,7 @@ async function tryCreate(path, content) {
   }
 }
 
-/** @param {string} owner content of a lock file; empty when it has just been given back */
+/** @param {string} owner content of a lock file; empty if it was just released */
 function isDead(owner) {
   const [pid, host] = owner.trim().split(' ');
   if (pid === undefined || pid === '' || host !== hostname()) return false;
@@ -69,7 +70,7 @@ function isDead(owner) {
     process.kill(Number(pid), 0);
     return false;
   } catch (error) {
-    // EPERM: it lives, under another user.
+    // EPERM: it runs, under another user.
     return error instanceof Error && 'code' in error && error.code === 'ESRCH';
   }
 }
@@ -85,7 +86,7 @@ async function takeAway(path, deadOwner) {
   const aside = `${path}.${randomUUID()}.dead`;
   await rename(path, aside).catch(() => {});
   const taken = await readFile(aside, 'utf8').catch(() => deadOwner);
-  // Another waiter was quicker and this is already its own, living lock: it goes back.
+  // Another waiter was faster and this is already its lock: put it back.
   if (taken !== deadOwner) await rename(aside, path);
   await rm(aside, { force: true });
 }

@@ -3,9 +3,11 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Libraries of other platforms, and the like, that packages bring whole: about 330 MB. npm leaves out packages for other platforms, but not folders inside a package.
+ * Libraries of other platforms inside packages, and similar: about 330 MB. npm omits packages for other
+ * platforms, but not folders inside a package.
  *
- * A folder is removed only when the one for this platform lies beside it, so that a package which is laid out differently loses nothing.
+ * A folder is removed only if the one for this platform is next to it, so that packages with another layout
+ * lose nothing.
  *
  * @param {string} root the repository
  * @param {{ platform: string, arch: string }} [machine]
@@ -16,7 +18,7 @@ export function findForeignBinaries(root, { platform, arch } = process) {
   const llama = join(root, 'node_modules/@node-llama-cpp');
   const node = join(root, 'node_modules/node');
   return [
-    // What its install script fetched the binary from: headers and documents.
+    // Source of its install script's binary: headers and documents.
     ...(existsSync(join(node, 'bin/node')) ? [join(node, 'node_modules')].filter((path) => existsSync(path)) : []),
     ...foldersIn(onnx).flatMap((abi) => othersOf(join(onnx, abi), platform)),
     ...foldersIn(onnx).flatMap((abi) => othersOf(join(onnx, abi, platform), arch)),
@@ -24,7 +26,7 @@ export function findForeignBinaries(root, { platform, arch } = process) {
   ];
 }
 
-/** How the packages of llama.cpp call what Node.js calls otherwise. @type {Readonly<Record<string, string>>} */
+/** Platform names in llama.cpp packages that differ from Node.js. @type {Readonly<Record<string, string>>} */
 const LLAMA_NAMES = { darwin: 'mac', win32: 'win' };
 
 /**
@@ -40,8 +42,8 @@ export async function removeForeignBinaries(root, log) {
 
 /**
  * @param {string} folder
- * @param {string} own the folder of this machine, or what its name begins with
- * @param {string} [part] what is removed of the others; by default all of them
+ * @param {string} own this machine's folder, or the prefix of its name
+ * @param {string} [part] part of the others to remove; default: all
  */
 function othersOf(folder, own, part = '') {
   const names = foldersIn(folder);

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** A port of the loopback interface that is free now. @returns {Promise<number>} */
+/** Returns a loopback port that is free now. @returns {Promise<number>} */
 export async function freePort() {
   const server = createServer();
   await new Promise((listening) => server.listen(0, '127.0.0.1', () => listening(null)));

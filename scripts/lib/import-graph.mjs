@@ -7,10 +7,10 @@ const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g;
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
 
 /**
- * The source files of one package and which of its own files each imports, types included.
+ * Source files of one package with the files of the package that each imports, types included.
  *
  * @param {string} source the package's `src`
- * @returns {Map<string, string[]>} paths relative to `source`, in the order of the alphabet
+ * @returns {Map<string, string[]>} paths relative to `source`, in alphabetical order
  */
 export function readImportGraph(source) {
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
@@ -38,8 +38,8 @@ export function relativeImports(text) {
 }
 
 /**
- * The knots of a directed graph: sets of nodes, each of which reaches all others of its set (Tarjan's strongly connected components of more than one node,
- * and nodes that point at themselves).
+ * Knots of a directed graph: sets of nodes that all reach each other (Tarjan's strongly connected components
+ * of more than one node, and nodes with an edge to themselves).
  *
  * @param {ReadonlyMap<string, readonly string[]>} graph
  * @returns {string[][]} sorted
@@ -73,7 +73,7 @@ export function findKnots(graph) {
 }
 
 /**
- * One way round inside a knot, the shortest from its first node.
+ * A cycle inside a knot, the shortest from its first node.
  *
  * @param {ReadonlyMap<string, readonly string[]>} graph @param {readonly string[]} knot
  * @returns {string[]} the first node again at the end

@@ -5,8 +5,9 @@ import { BaseSequencer } from 'vitest/node';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * Files that take longest, the longest first: `npm test` prints the ten slowest. Begun last, one of them would run on alone while a core is idle. Where
- * files have run before, Vitest would know how long they took, but only within a project; a fresh checkout knows their sizes alone.
+ * Files that take longest, the longest first: `npm test` prints the ten slowest. Started last, one of them
+ * would run while other cores are idle. Vitest knows the times of earlier runs, but only within a project; in
+ * a fresh checkout it knows only sizes.
  */
 export const LONG_FILES = [
   'packages/trainer/src/job/steps-that-learn.test.ts',
@@ -43,7 +44,10 @@ export const LONG_FILES = [
   'packages/trainer/src/job/run-training-job.model.test.ts',
 ];
 
-/** Begins with {@link LONG_FILES}, in that order; a project that shares its workers among its files stays together. */
+/**
+ * Sorts {@link LONG_FILES} first, in that order; a project that shares its workers among its files stays
+ * together.
+ */
 export class LongFilesFirst extends BaseSequencer {
   /**
    * @override

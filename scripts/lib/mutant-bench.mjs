@@ -6,29 +6,33 @@ import { makeScratchCopy } from './scratch-copy.mjs';
 import { DID_NOT_END, TestSession } from './test-session.mjs';
 
 /**
- * The fate of a mutant: a test failed; the tests no longer ended; all passed; or there was nothing to judge by, since they fail without it, too.
+ * Outcome of a mutant: a test failed; the tests no longer ended; all passed; or unknown, because they fail
+ * without it, too.
  *
  * @typedef {'caught' | 'endless' | 'SURVIVED' | 'unjudged'} Verdict
  */
 
 /**
- * A source file to be mutated, with the tests that may notice.
+ * A source file to mutate, with the tests that may notice.
  *
  * @typedef {object} TestedFile
- * @property {string} path relative to the root, as all of these
+ * @property {string} path relative to the root, like all paths here
  * @property {string} text
- * @property {readonly (readonly string[])[]} tests in groups: what runs first, and what runs when that has not noticed
+ * @property {readonly (readonly string[])[]} tests in groups: each runs if the one before has not noticed
  */
 
-/** A mutant that takes so much longer than the original no longer ends. */
+/** A mutant that takes this many times longer than the original counts as endless. */
 const ENDLESS_FACTOR = 10;
 const ENDLESS_MIN_MS = 300_000;
 
-/** A copy of a tree in which one mutant after the other is tried. */
+/** A copy of a tree in which mutants are tried one after the other. */
 export class MutantBench {
   #scratch;
   #session;
-  /** By group of tests: how long they may take, measured on the original; null where they fail. @type {Map<readonly string[], number | null>} */
+  /**
+   * Time limits of test groups, measured on the original; null if they fail. @type {Map<readonly string[],
+   * number | null>}
+   */
   #limits = new Map();
 
   /** @param {string} root of the checkout */
@@ -50,7 +54,7 @@ export class MutantBench {
     return 'SURVIVED';
   }
 
-  /** Ends what runs and removes the copy. */
+  /** Ends running tests and removes the copy. */
   close() {
     this.#session.kill();
     this.#scratch.remove();

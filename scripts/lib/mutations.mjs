@@ -15,11 +15,11 @@ import {
 } from 'typescript/unstable/ast/is';
 
 /**
- * A small fault to be put into a source file.
+ * A small fault in a source file.
  *
  * @typedef {object} Mutation
  * @property {string} kind
- * @property {number} start of what is replaced, in UTF-16 units of the file's text
+ * @property {number} start of the replaced text, in UTF-16 units
  * @property {number} end
  * @property {string} replacement
  */
@@ -27,7 +27,7 @@ import {
 /** @typedef {import('typescript/unstable/ast').Node} Node */
 /** @typedef {import('typescript/unstable/ast').SourceFile} SourceFile */
 
-/** By operator: what it becomes, and what kind of fault that is. @type {Readonly<Record<string, readonly [string, string]>>} */
+/** Replacements of operators, with the kind of fault. @type {Readonly<Record<string, readonly [string, string]>>} */
 const OPERATORS = {
   '<': ['<=', 'comparison'],
   '<=': ['<', 'comparison'],
@@ -48,12 +48,12 @@ const OPERATORS = {
   '||': ['&&', 'logic'],
 };
 
-/** Values that a `return` may be cut short to; the types tell which of them fit. */
+/** Values that a `return` may be replaced by; the types decide which of them fit. */
 const EARLY_RESULTS = ['null', '[]', '0', 'false', 'true'];
 
 /**
- * Every fault that can be put into a file, whether its types allow it or not. Left alone are types, imports and what only `assert` sees: an
- * assertion states what no input brings about.
+ * All possible faults of a file, including those that its types exclude. Skips types, imports and arguments
+ * of `assert`: assertions state conditions that no input violates.
  *
  * @param {SourceFile} file
  * @returns {Mutation[]} in the order of the text
@@ -133,7 +133,7 @@ function isBodyOfFunction(block) {
   return parent !== undefined && kinds.includes(parent.kind);
 }
 
-/** The mutations of a number as it stands in a source file. @param {string} literal */
+/** Mutations of a number's source text. @param {string} literal */
 function offByOne(literal) {
   const value = Number(literal.replaceAll('_', ''));
   if (Number.isInteger(value)) return String(value + 1);
@@ -145,7 +145,7 @@ export function mutate(text, { start, end, replacement }) {
   return text.slice(0, start) + replacement + text.slice(end);
 }
 
-/** How a mutation reads in a report. @param {string} text of the file @param {Mutation} mutation */
+/** Description of a mutation in a report. @param {string} text of the file @param {Mutation} mutation */
 export function describeMutation(text, { kind, start, end, replacement }) {
   const before = text.slice(start, end);
   if (kind === 'dropped statement') return `${kind}: ${oneLine(before)}`;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { installPackage, unpackPackage } from './apt.mjs';
 import { findPostgres, installPostgres } from './postgres.mjs';
 
-/** Programs that the tests run, by the package of Debian that has them. */
+/** Programs of the tests, with their Debian packages. */
 const PROGRAMS = [
   ['ip', 'iproute2'],
   ['nft', 'nftables'],
@@ -16,13 +16,13 @@ const PROGRAMS = [
 ];
 
 const UNPACKED = resolve(fileURLToPath(import.meta.url), '../../../.cache/nginx');
-/** Where nginx is, if the machine has none of its own: for the end of `PATH`. */
+/** Folder of nginx, if the machine has none of its own: for the end of `PATH`. */
 export const NGINX_FOLDER = join(UNPACKED, 'usr/sbin');
 
 /**
- * Makes this machine ready for tests in network namespaces, as far as that can be done without asking anybody.
+ * Prepares this machine for tests in network namespaces, as far as possible without user input.
  * @param {(line: string) => void} log
- * @returns {Promise<string | null>} what is missing and what to do; null when nothing is
+ * @returns {Promise<string | null>} the missing part and its remedy; null if nothing is missing
  */
 export async function prepareNetworks(log) {
   const { status, stderr, error } = spawnSync('unshare', ['--net', 'true'], { encoding: 'utf8' });

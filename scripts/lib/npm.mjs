@@ -7,9 +7,9 @@ import { whatToDo } from './what-to-do.mjs';
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * @param {string} directory where to
+ * @param {string} directory working directory
  * @param {string[]} args
- * @throws {Error} that says what to do, where that is known
+ * @throws {Error} with a remedy, if known
  */
 export async function npm(directory, args) {
   const child = spawn('npm', args, { cwd: directory, stdio: ['ignore', 2, 'pipe'], shell: IS_WINDOWS });

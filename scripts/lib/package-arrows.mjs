@@ -1,6 +1,7 @@
 /**
- * The packages that each package may import. An arrow that is missing here does not exist: the check `arrows` reads this table for imports, package.json files and
- * relative paths. `protocol/fields` and `protocol/json` are the parts of `protocol` that need no library: tables, and the order of keys in JSON.
+ * Packages that each package may import. No other import is allowed: the check `arrows` applies this table to
+ * imports, package.json files and relative paths. `protocol/fields` and `protocol/json` are the parts of
+ * `protocol` that need no library: tables, and the order of keys in JSON.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const PACKAGE_ARROWS = {
@@ -29,7 +30,7 @@ export const PACKAGE_ARROWS = {
  */
 export const TEST_ARROWS = { generation: ['engine', 'vllm'], vllm: ['engine'] };
 
-/** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
+/** Packages that also run in a browser: their source (except tests) imports no Node modules. */
 export const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
 
 /** Entries of packages below their name that others may import; anything else below a name is private. */

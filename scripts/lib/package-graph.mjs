@@ -5,7 +5,7 @@ const GAP = { x: 34, y: 52 };
 const MARGIN = 16;
 
 /**
- * Column and row of each package, from the top left; a package is above all that it imports.
+ * Column and row of each package, from the top left; a package is above its imports.
  * @type {Readonly<Record<string, readonly [number, number]>>}
  */
 const PLACES = {
@@ -29,8 +29,8 @@ const PLACES = {
 };
 
 /**
- * The picture of the packages: an arrow points from a package to one that it imports. Arrows that follow from
- * others, and those to `protocol/fields` and `protocol/json`, are left out.
+ * Picture of the packages: an arrow points from a package to one that it imports. Omits implied arrows, and
+ * those to `protocol/fields` and `protocol/json`.
  *
  * @returns {string} SVG
  */
@@ -70,7 +70,7 @@ ${boxes.join('\n')}
 `;
 }
 
-/** Direct arrows between packages that no longer way implies. @returns {Map<string, string[]>} */
+/** Direct arrows between packages without a longer path. @returns {Map<string, string[]>} */
 function shortArrows() {
   const direct = new Map(
     Object.entries(PACKAGE_ARROWS).map(([name, targets]) => [name, targets.filter((target) => !target.includes('/'))]),

@@ -6,13 +6,15 @@ import { withFileLock } from './file-lock.mjs';
 import { npm } from './npm.mjs';
 
 /**
- * Installs packages that only some tests need, outside those of the service, in the versions of `scripts/NAME/package-lock.json`.
+ * Installs packages that only some tests need, separately from the service's, in the versions of
+ * `scripts/NAME/package-lock.json`.
  *
  * @param {string} root the repository
- * @param {{ name: string, content: string }} packages name of the folders in `scripts` and `.cache`; content and size, for the log
+ * @param {{ name: string, content: string }} packages name of the folders in `scripts` and `.cache`; content
+ * and size, for the log
  * @param {(line: string) => void} log
  * @returns {Promise<string>} the folder that has their `node_modules`
- * @throws {Error} when npm cannot install them
+ * @throws {Error} if npm cannot install them
  */
 export async function installPinned(root, { name, content }, log) {
   const wanted = join(root, 'scripts', name);
@@ -35,7 +37,7 @@ export async function installPinned(root, { name, content }, log) {
         await copyFile(join(wanted, file), join(directory, file));
       // Not `npm ci`: see dependencies.mjs.
       await npm(directory, ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
-      // Last, so that a half-made folder is made anew.
+      // Last, so that an incomplete folder is rebuilt.
       await writeFile(`${stamp}.new`, digest);
       await rename(`${stamp}.new`, stamp);
     },

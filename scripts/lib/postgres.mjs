@@ -3,16 +3,16 @@ import { join } from 'node:path';
 
 import { installPackage } from './apt.mjs';
 
-/** Names another folder with `initdb` and `postgres`, version 15 or later. */
+/** Variable for another folder with `initdb` and `postgres`, version 15 or later. */
 const POSTGRES_VARIABLE = 'TRAINYARD_TEST_POSTGRES';
 
-/** Where Debian puts one folder a version. */
+/** Debian's parent folder of versions. */
 const DEBIAN = '/usr/lib/postgresql';
 
 /**
- * The database server that the store is tested on.
+ * Database server for the tests of the store.
  * @param {Record<string, string | undefined>} env
- * @returns {string | null} the folder of its programs, null when there is none
+ * @returns {string | null} the folder of its programs, null if there is none
  */
 export function findPostgres(env) {
   const named = env[POSTGRES_VARIABLE];
@@ -24,9 +24,9 @@ export function findPostgres(env) {
 }
 
 /**
- * Installs Debian's PostgreSQL where that can be done without asking anybody. The tests start a server of their own and end it.
+ * Installs Debian's PostgreSQL if that is possible without user input. The tests start and end their own server.
  * @param {(line: string) => void} log
- * @throws {Error} that says what is missing; the caller goes on without these tests
+ * @throws {Error} naming the missing part; the caller continues without these tests
  */
 export async function installPostgres(log) {
   const how = `install PostgreSQL by hand, or set ${POSTGRES_VARIABLE} to the folder of its programs`;

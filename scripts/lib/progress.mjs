@@ -1,6 +1,6 @@
 const REDRAW_MS = 100;
 const BAR_CELLS = 28;
-/** Without a terminal one line is printed each time another quarter is there. */
+/** Without a terminal one line is printed per quarter. */
 const PLAIN_STEPS = 4;
 
 /** @param {number} bytes */
@@ -8,9 +8,7 @@ export function formatMegabytes(bytes) {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/**
- * Shows how far a transfer is: a bar that redraws itself on a terminal, a few plain lines in a log.
- */
+/** Shows the progress of a transfer: a bar that redraws itself on a terminal, a few plain lines in a log. */
 export class Progress {
   #label;
   #totalBytes;
@@ -28,14 +26,14 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** @param {number} doneBytes all bytes that are there, those of an earlier attempt included */
+  /** @param {number} doneBytes all existing bytes, including those of an earlier attempt */
   update(doneBytes) {
     const fraction = Math.min(1, doneBytes / this.#totalBytes);
     if (this.#stream.isTTY) this.#redraw(fraction, doneBytes);
     else this.#printStep(fraction, doneBytes);
   }
 
-  /** Ends the line of the bar; nothing is drawn after it. */
+  /** Ends the bar's line; nothing is drawn afterwards. */
   end() {
     if (this.#stream.isTTY && this.#drawnAtMs > 0) this.#stream.write('\n');
   }

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 
 import { wrapProse } from './wrap-prose.mjs';
 
-/** A log of the work: its lines stay as they were written. */
+/** A log of the work: its lines stay unchanged. */
 const UNWRAPPED = ['docs/lab/progress.md'];
 
 /**
- * The Markdown files of a repository whose prose is too wide, with their text as it should be.
+ * The Markdown files of a repository with too wide prose, with the corrected text.
  *
  * @param {string} root the repository
- * @returns {{ path: string, wrapped: string }[]} empty when all is well
+ * @returns {{ path: string, wrapped: string }[]} empty if there are none
  */
 export function findWideProse(root) {
   return markdownFiles(root).flatMap((path) => {

@@ -2,7 +2,8 @@
 const BLANKS_OF_PROSE = 3;
 
 /**
- * The prose of a source file: its comments, and its strings of four words and more, with blanks for the values in templates.
+ * Prose of a source file: its comments, and its strings of four words and more, with blanks for the values in
+ * templates.
  *
  * @param {string} text of a TypeScript or JavaScript file
  * @returns {string[]} one string for each comment line run or literal

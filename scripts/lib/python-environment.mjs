@@ -9,8 +9,9 @@ import {
 } from './virtual-environment.mjs';
 
 /**
- * The virtual environments of the Python clients in tests/clients, and of an example. Clients that ask for versions which exclude each other live in different ones.
- * Options of pip beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
+ * Virtual environments of the Python clients in tests/clients, and of an example. Clients with incompatible
+ * requirements have separate ones. Other pip options: without compiling at installation, which then happens
+ * at the first import, it is three times as fast.
  */
 const ENVIRONMENTS = {
   agents: {
@@ -31,7 +32,7 @@ const ENVIRONMENTS = {
     size: '360 MB',
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
-  // Last: it wants a newer Python than the others, and where there is none the others are there all the same.
+  // Last: it needs a newer Python than the others, which are installed even without it.
   'art-newest': {
     requirements: 'requirements-art-newest.txt',
     size: '800 MB',
@@ -40,7 +41,12 @@ const ENVIRONMENTS = {
   },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `agents`: frameworks for agents over responses; `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol; `verifiers`: examples/verifiers */
+/**
+ * @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `agents`: frameworks for agents over responses;
+ * `art`: ART's training client, `art-newest`: its newest release; `clients`: clients that only sample;
+ * `generator`: generates a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol;
+ * `verifiers`: examples/verifiers
+ */
 
 /**
  * @param {string} root the repository
@@ -54,18 +60,18 @@ export function pythonEnvironment(root, name = 'art') {
 /**
  * @param {string} root
  * @param {PythonEnvironmentName} [name] default: all of them
- * @returns {Promise<boolean>} whether it is there and of the current requirements
+ * @returns {Promise<boolean>} true if it exists with the current requirements
  */
 export async function hasPythonEnvironment(root, name) {
   return (await missingEnvironments(root, name)).length === 0;
 }
 
 /**
- * Creates what is missing.
+ * Creates missing environments.
  * @param {string} root
  * @param {(line: string) => void} log
  * @param {PythonEnvironmentName} [only] default: all of them
- * @throws {Error} that says what is missing; the caller goes on without these tests
+ * @throws {Error} naming the missing part; the caller continues without these tests
  */
 export async function createPythonEnvironments(root, log, only) {
   for (const name of await missingEnvironments(root, only)) {
@@ -84,7 +90,7 @@ export async function createPythonEnvironments(root, log, only) {
   }
 }
 
-/** Whether this machine has the Python that an environment asks for. @param {PythonEnvironmentName} name */
+/** True if this machine has the Python that an environment needs. @param {PythonEnvironmentName} name */
 export async function hasPythonFor(name) {
   const { minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
   return (await findPython(minor)) !== null;

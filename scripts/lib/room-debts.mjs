@@ -1,8 +1,9 @@
-/** Source files directly in one folder, tests apart: more are no longer seen at a glance. */
+/** Maximum source files directly in one folder, without tests: more cannot be overlooked at a glance. */
 export const FILES_OF_A_FOLDER = 20;
 
 /**
- * The folders directly below `src` of packages that have an order of them, from the ground: each imports only those before it. `index.ts` imports all.
+ * Ordered folders directly below `src` of some packages, the lowest first: each imports only those before it.
+ * `index.ts` imports all.
  *
  * @type {Readonly<Record<string, readonly string[]>>}
  */
@@ -11,13 +12,13 @@ export const WINGS = {
 };
 
 /**
- * Violations that predate the check `rooms`, each number a ceiling. A number may only shrink, and a line may only be removed.
+ * Violations from before the check `rooms`, as ceilings. Numbers may only shrink, and lines may only be removed.
  *
  * @type {Readonly<Record<'knottedFiles' | 'crowdedFolders', Readonly<Record<string, number>>>>}
  */
 export const ROOM_DEBTS = {
-  /** By package: files that import each other in circles, types included. */
+  /** Number of files per package that import each other in circles, types included. */
   knottedFiles: {},
-  /** By folder: source files in it. */
+  /** Number of source files per folder. */
   crowdedFolders: {},
 };

@@ -1,11 +1,11 @@
 /**
- * Faults of the kind that a service of several processes must not have, each of which random schedules have to find. `npm run prove:mutants` puts them into a copy
- * of the sources one at a time.
+ * Faults of a service of several processes that random schedules must find. `npm run prove:mutants` puts them
+ * into a copy of the sources one at a time.
  *
  * @typedef {object} ScheduleMutant
- * @property {string} name in the words of what is broken
- * @property {readonly { readonly file: string, readonly from: string, readonly to: string }[]} edits `from` is there once
- * @property {number} within so many schedules at most, from seed 1 on
+ * @property {string} name description of the fault
+ * @property {readonly { readonly file: string, readonly from: string, readonly to: string }[]} edits `from` occurs once
+ * @property {number} within maximum number of schedules, from seed 1 on
  */
 
 const JOB_TABLE = 'packages/store/src/tables/job-table.ts';

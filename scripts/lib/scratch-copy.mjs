@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
-/** Everything that is made, fetched or kept beside the sources. */
+/** Generated, fetched or stored files next to the sources. */
 const LEFT_OUT = new Set([
   'node_modules',
   '.git',
@@ -15,11 +15,12 @@ const LEFT_OUT = new Set([
   'wandb',
 ]);
 
-/** The workspace's own packages, which must be the copy's. */
+/** The workspace's own packages, which must come from the copy. */
 const OWN_SCOPE = '@trainyard';
 
 /**
- * A copy of a checkout in a temporary folder, where files may be broken. Packages of others are those of the checkout, by links.
+ * A copy of a checkout in a temporary folder, where files may be broken. External packages are links to those
+ * of the checkout.
  *
  * @param {string} root
  * @returns {{ root: string, remove: () => void }}

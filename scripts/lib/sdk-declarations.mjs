@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Writes the types of the SDK as a file for each of its entries, which import nothing but each other. The wire types are made from schemas by a library; its
- * users need neither: each is written out as what it comes to.
+ * Writes the types of the SDK, one file per entry; the files import only each other. A library derives the
+ * wire types from schemas; users of the SDK need neither, because each type is written out.
  *
  * @param {string} root the repository
- * @param {string} folder where to
- * @param {Readonly<Record<string, string>>} entries sources by the names of the files
+ * @param {string} folder of the output
+ * @param {Readonly<Record<string, string>>} entries sources by file name
  * @param {NodeJS.Require} tools
  */
 export async function writeSdkDeclarations(root, folder, entries, tools) {
@@ -17,14 +17,14 @@ export async function writeSdkDeclarations(root, folder, entries, tools) {
     const file = join(folder, `${name}.d.ts`);
     await bundle(join(root, 'packages/sdk/src', source), file, tsconfig, tools);
     await writeFile(file, writeOut(file, tsconfig, tools));
-    // Once more, which leaves out what nothing names any longer.
+    // A second pass, which drops unused declarations.
     await bundle(file, file, tsconfig, tools);
     const imported = /^import .* from '(?!\.\/index\.js')(.*)'/m.exec(await readFile(file, 'utf8'));
     if (imported !== null) throw new Error(`the types of the SDK need another package: ${imported[1]}`);
   }
 }
 
-/** The core, as the other entries name it in their sources and in their types. */
+/** The core's names in the sources and types of the other entries. */
 const CORE = new Set(['../index.ts', './index.js']);
 
 /** @param {string} input @param {string} output @param {string} tsconfig @param {NodeJS.Require} tools */
@@ -35,7 +35,7 @@ async function bundle(input, output, tsconfig, tools) {
   const onwarn = (/** @type {{ message: string }} */ { message }) => {
     throw new Error(`the types of the SDK: ${message}`);
   };
-  // The core has its types in a file of its own: classes with private parts are the same only there.
+  // The core has its types in a separate file: classes with private members are only equal there.
   const beside = {
     name: 'beside-core',
     /** @param {string} id */
@@ -53,7 +53,7 @@ async function bundle(input, output, tsconfig, tools) {
  * @returns {string} the whole text
  */
 function writeOut(file, tsconfig, tools) {
-  // A release with a compiler interface, which the native one does not have yet.
+  // A release with a compiler API, which the native one lacks so far.
   const ts = tools('typescript');
   const { config } = ts.readConfigFile(tsconfig, ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, dirname(tsconfig));
@@ -64,7 +64,7 @@ function writeOut(file, tsconfig, tools) {
   const printer = ts.createPrinter();
   const flags = ts.NodeBuilderFlags.NoTruncation | ts.NodeBuilderFlags.InTypeAlias;
   let text = source.text;
-  // From the end, so that places before it stay where they are.
+  // From the end, so that earlier positions stay valid.
   for (const statement of [...source.statements].reverse()) {
     if (!ts.isTypeAliasDeclaration(statement) || !statement.type.getText().startsWith('Static<')) continue;
     const type = checker.getTypeAtLocation(statement.name);

@@ -8,12 +8,11 @@ import {
   settingVariable,
 } from '@trainyard/server';
 
-/** Flags of `trainyard serve` that are no settings. */
+/** Flags of `trainyard serve` that are not settings. */
 const OTHER_FLAGS = { switches: ['help', 'json'], values: ['config'] };
 
 /**
- * The page of the settings with a table under each heading made from the code; the other text stays.
- *
+ * The settings page with generated tables under its headings; other text stays.
  * @param page `docs/reference/settings.md`
  * @throws if a heading or its table is missing
  */
@@ -34,13 +33,13 @@ function tableOf(names: readonly SettingName[]): string {
   return `| flag | variable | default | meaning |\n|---|---|---|---|\n${rows.join('')}`;
 }
 
-/** The module with the flags of `trainyard serve`, for the script that runs before anything is installed. */
+/** Module with the flags of `trainyard serve`, for the script that runs before anything is installed. */
 export function serveFlagsModule(): string {
   const isSwitch = (name: SettingName) => settingRow(name).kind === 'switch';
   const flagsOf = (names: readonly SettingName[]) => names.map((name) => settingFlag(name).slice(2));
   const switches = [...OTHER_FLAGS.switches, ...flagsOf(SETTING_NAMES.filter(isSwitch))].toSorted();
   const values = [...OTHER_FLAGS.values, ...flagsOf(SETTING_NAMES.filter((name) => !isSwitch(name)))].toSorted();
-  // As the formatter writes it: on one line if it fits.
+  // Formatted like the formatter's output: on one line if it fits.
   const field = (name: string, flags: readonly string[]) => {
     const line = `  ${name}: [${flags.map((flag) => `'${flag}'`).join(', ')}],\n`;
     return line.length <= 121 ? line : `  ${name}: [\n${flags.map((flag) => `    '${flag}',\n`).join('')}  ],\n`;

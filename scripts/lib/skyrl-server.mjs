@@ -14,7 +14,7 @@ export function skyrlEnvironment(root) {
 }
 
 /**
- * Installs SkyRL where it is not: 6.3 GB, some minutes.
+ * Installs SkyRL if missing: 6.3 GB, some minutes.
  * @param {string} root the repository @param {(line: string) => void} log
  */
 export async function ensureSkyrl(root, log) {
@@ -25,18 +25,20 @@ export async function ensureSkyrl(root, log) {
 }
 
 /**
- * SkyRL, its engine included: `kill` is SIGKILL; paused, it computes nothing and answers nothing until `resume`.
- * @typedef {{ url: string, port: number, pid: number, logPath: string, stop: () => Promise<void>, kill: () => Promise<void>, pause: () => void, resume: () => void }} SkyrlServer
+ * SkyRL, including its engine: `kill` is SIGKILL; while paused, it computes and answers nothing.
+ * @typedef {{ url: string, port: number, pid: number, logPath: string, stop: () => Promise<void>, kill: () =>
+ * Promise<void>, pause: () => void, resume: () => void }} SkyrlServer
  */
 
 /**
  * Starts SkyRL on this machine's CPU.
  *
  * @param {string} root the repository
- * @param {{ modelFolder: string, workFolder: string, maxRank: number, port?: number, numThreads?: number }} options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
- *   checkpoints and log, and one that has them is gone on with; `port`: any free one unless given; `numThreads`: of XLA, 1 unless given
+ * @param {{ modelFolder: string, workFolder: string, maxRank: number, port?: number, numThreads?: number }}
+ * options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
+ *   checkpoints and log, and continues an existing one; `port`: default: any free one; `numThreads`: of XLA, default 1
  * @returns {Promise<SkyrlServer>}
- * @throws when it does not answer within five minutes
+ * @throws if it does not answer within five minutes
  */
 export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port: given, numThreads = 1 }) {
   const { python, directory } = skyrlEnvironment(root);
@@ -65,7 +67,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
     ['run', '--no-project', '--no-sync', '-m', 'skyrl.tinker.api', ...Object.entries(options).flat()],
     {
       stdio: ['ignore', log, log],
-      // A group of its own: the engine is a child of the API server, and both have to end.
+      // A separate process group: the engine is a child of the API server, and both must end.
       detached: true,
       env: {
         ...process.env,
@@ -73,7 +75,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
         PATH: `${dirname(python)}:${process.env['PATH']}`,
         HF_HUB_OFFLINE: '1',
         UV_OFFLINE: '1',
-        // What Python compiles is kept, whatever the environment says: without it each start takes a minute more.
+        // Keeps Python's compiled files in any environment: without them each start takes a minute more.
         PYTHONDONTWRITEBYTECODE: '',
         JAX_PLATFORMS: 'cpu',
         XLA_FLAGS: `--xla_cpu_multi_thread_eigen=${numThreads > 1} intra_op_parallelism_threads=${numThreads}`,
@@ -88,7 +90,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
     try {
       if (child.pid !== undefined) process.kill(-child.pid, name);
     } catch {
-      // All of the group are gone.
+      // The whole group has ended.
     }
   };
   const killAtExit = () => signal('SIGKILL');

@@ -4,13 +4,16 @@ import { join, resolve } from 'node:path';
 
 import { DEFAULT_MODEL, modelDirectory } from './model-source.mjs';
 
-/** The part of the model that tests of everything around it need: enough for a reply, an adapter and a gradient in every layer. */
+/**
+ * Part of the model for tests of the code around it: enough for a reply, an adapter and a gradient in every
+ * layer.
+ */
 const SMALL = { numLayers: 2, numTokens: 8192 };
 
 /**
- * Where tests find the real model (`tests/support/model.ts` reads these variables): what the environment says, else the default model of the
- * data directory, else the file `TRAINYARD_MODEL` names. Its half-precision copy and the small model that is cut out of it are made beside it when
- * they are missing, once, in seconds.
+ * Paths of the real model for tests (`tests/support/model.ts` reads these variables): from the environment,
+ * else the default model of the data directory, else `TRAINYARD_MODEL`. Missing half-precision and small
+ * copies are written next to it, once, in seconds.
  *
  * @param {string} root the repository
  * @param {Record<string, string | undefined>} env
@@ -29,7 +32,7 @@ export function prepareTestModel(root, env, log) {
     log(`writing ${path}`);
     const command = ['--conditions=@trainyard/source', join(root, 'scripts', script), base, path, ...args];
     const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] });
-    // The tests that need the file say so themselves; the others run.
+    // Tests that need the file report it; the others run.
     if (status !== 0) log(`${path} could not be written (exit code ${status})`);
     return path;
   };

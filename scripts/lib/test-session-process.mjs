@@ -1,8 +1,8 @@
 /**
- * Runs test files of one tree again and again in the same Vitest, which saves its start each time. Child process of `TestSession`.
+ * Runs test files of one tree repeatedly in the same Vitest, which saves its start. Child process of `TestSession`.
  *
- *   in   { tests: string[], changed: string[] }   absolute paths: what to run, and which files have changed since the last time
- *   out  { isPassed: boolean }                    false also when nothing ran
+ *   in   { tests: string[], changed: string[] }   absolute paths: tests to run, and files changed since the last run
+ *   out  { isPassed: boolean }                    also false if nothing ran
  */
 import { createVitest } from 'vitest/node';
 
@@ -26,7 +26,7 @@ async function runs(tests) {
   const files = await vitest.globTestSpecifications(tests);
   const run = await vitest.runTestSpecifications(files);
   const { unhandledErrors } = run;
-  // It tells of the files of earlier runs, too.
+  // The result includes files of earlier runs.
   const testModules = run.testModules.filter(({ moduleId }) => tests.includes(moduleId));
   return (
     testModules.length > 0 &&

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('test-session-process.mjs', import.meta.url));
 
-/** A test run that did not end in its time, or ended with its process. */
+/** A test run that exceeded its time, or ended with its process. */
 export const DID_NOT_END = 'did not end';
 
-/** Runs test files of one tree, one run after the other, in a process of its own. */
+/** Runs test files of one tree, one run after the other, in a separate process. */
 export class TestSession {
   /** @type {import('node:child_process').ChildProcess | null} */
   #process = null;
@@ -19,15 +19,15 @@ export class TestSession {
     this.#root = root;
   }
 
-  /** The next run reads the file anew. @param {string} path absolute */
+  /** Makes the next run reload the file. @param {string} path absolute */
   fileChanged(path) {
     this.#changed.add(path);
   }
 
   /**
    * @param {readonly string[]} tests absolute paths
-   * @param {number} limitMs after which the process, and what it started, is killed
-   * @returns {Promise<boolean | typeof DID_NOT_END>} whether all passed
+   * @param {number} limitMs time after which the process and its children are killed
+   * @returns {Promise<boolean | typeof DID_NOT_END>} true if all passed
    */
   async run(tests, limitMs) {
     const running = (this.#process ??= await this.#start());
@@ -42,7 +42,7 @@ export class TestSession {
     return DID_NOT_END;
   }
 
-  /** With all processes that it started. */
+  /** Kills it with all its child processes. */
   kill() {
     const pid = this.#process?.pid;
     if (pid !== undefined && this.#process?.exitCode === null) process.kill(-pid, 'SIGKILL');
@@ -59,7 +59,10 @@ export class TestSession {
   }
 }
 
-/** The next message; null when the process ends first. @param {import('node:child_process').ChildProcess} child @returns {Promise<unknown>} */
+/**
+ * Next message; null if the process ends first. @param {import('node:child_process').ChildProcess} child
+ * @returns {Promise<unknown>}
+ */
 async function answerOf(child) {
   return await new Promise((settle) => {
     /** @param {unknown} message */

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
 
 /**
- * CUDA libraries that the Linux x64 wheel of torch is linked to and that nothing calls on a CPU. They weigh 3.5 GB. The dynamic linker only wants
- * to find files of these names as long as symbols are bound lazily, so each becomes a link to a small library of torch itself.
+ * CUDA libraries to which the Linux x64 wheel of torch is linked, and which are unused on a CPU: 3.5 GB. With
+ * lazy binding the dynamic linker only needs files of these names, so each becomes a link to a small library
+ * of torch itself.
  */
 const UNUSED_CUDA_LIBRARIES = [
   'libcublas.so.12',
@@ -20,14 +21,14 @@ const UNUSED_CUDA_LIBRARIES = [
 ];
 
 /**
- * The virtual environment with PyTorch on the CPU, in which fixtures are made.
+ * Virtual environment with PyTorch on the CPU, for making fixtures.
  * @param {string} root the repository
  */
 export function torchEnvironment(root) {
   return virtualEnvironment(join(root, '.cache/venv-torch'), join(root, 'scripts/torch-requirements.txt'));
 }
 
-/** @param {string} root @returns {Promise<boolean>} whether the environment is there and of the current requirements */
+/** @param {string} root @returns {Promise<boolean>} true if the environment exists with the current requirements */
 export async function hasTorchEnvironment(root) {
   return await isVirtualEnvironmentCurrent(torchEnvironment(root));
 }
@@ -35,9 +36,10 @@ export async function hasTorchEnvironment(root) {
 /**
  * Creates the environment: 2.2 GB, of which 1.7 GB are torch.
  *
- * Its requirements file is complete and installed with --no-deps, since the dependencies that torch declares on Linux are all of CUDA.
+ * Its requirements file is complete and installed with --no-deps, because the dependencies that torch
+ * declares on Linux are all CUDA's.
  * @param {string} root
- * @throws {Error} that says what is missing
+ * @throws {Error} naming the missing part
  */
 export async function createTorchEnvironment(root) {
   const environment = torchEnvironment(root);
@@ -52,6 +54,6 @@ async function replaceCudaLibraries(directory) {
   const [version = ''] = await readdir(join(directory, 'lib'));
   const packages = join(directory, 'lib', version, 'site-packages');
   for (const name of UNUSED_CUDA_LIBRARIES) await symlink('libc10.so', join(packages, 'torch/lib', name));
-  // Python binds the symbols of extension modules when it loads them, unless told otherwise before the import.
+  // By default Python binds the symbols of extension modules when it loads them.
   await writeFile(join(packages, 'bind-lazily.pth'), 'import os, sys; sys.setdlopenflags(os.RTLD_LAZY)\n');
 }

@@ -6,12 +6,12 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The oldest Python 3 that the pinned packages of most environments support. */
+/** Oldest Python 3 that the pinned packages of most environments support. */
 export const OLDEST_MINOR = 11;
 const CANDIDATES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python'];
 
 /**
- * A Python virtual environment that holds what one requirements file names.
+ * A Python virtual environment with the packages of one requirements file.
  * @typedef {{ directory: string, python: string, requirements: string, stamp: string }} VirtualEnvironment
  */
 
@@ -30,7 +30,7 @@ export function virtualEnvironment(directory, requirements) {
 
 /**
  * @param {VirtualEnvironment} environment
- * @returns {Promise<boolean>} whether the environment is there and of the current requirements
+ * @returns {Promise<boolean>} true if the environment exists with the current requirements
  */
 export async function isVirtualEnvironmentCurrent({ python, requirements, stamp }) {
   if (!existsSync(python)) return false;
@@ -39,11 +39,12 @@ export async function isVirtualEnvironmentCurrent({ python, requirements, stamp 
 }
 
 /**
- * Creates the environment. A half-made one is made anew: the stamp is written last.
+ * Creates the environment. The stamp is written last, so an incomplete one is rebuilt.
  * @param {VirtualEnvironment} environment
- * @param {{ minor?: number, pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `minor`: oldest Python 3 that will do (11);
+ * @param {{ minor?: number, pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `minor`:
+ * oldest accepted Python 3 (11);
  *   `finish` runs after the packages are installed
- * @throws {Error} that says what is missing
+ * @throws {Error} naming the missing part
  */
 export async function createVirtualEnvironment({ directory, python, requirements, stamp }, how = {}) {
   const base = await requirePython(how.minor ?? OLDEST_MINOR);
@@ -65,8 +66,8 @@ async function requirePython(minor) {
 }
 
 /**
- * @param {number} minor oldest Python 3 that will do
- * @returns {Promise<string | null>} its command or path, null when there is none
+ * @param {number} minor oldest accepted Python 3
+ * @returns {Promise<string | null>} its command or path, null if there is none
  */
 export async function findPython(minor) {
   for (const candidate of [...CANDIDATES, ...pyenvPythons()]) {
@@ -76,7 +77,7 @@ export async function findPython(minor) {
   return null;
 }
 
-/** Pythons that pyenv keeps: on the PATH it offers only those which were chosen. */
+/** Pythons of pyenv, which puts only selected ones on the PATH. */
 function pyenvPythons() {
   const versions = join(process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv'), 'versions');
   if (!existsSync(versions)) return [];

@@ -5,20 +5,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
 
-/** Loading and the first answer take two minutes on two cores, and a quarter of an hour beside other work. */
+/** Loading and the first answer take two minutes on two cores, and a quarter of an hour on a busy machine. */
 const READY_WITHIN_MS = 2_400_000;
 
-/** The virtual environment with vLLM on processors. @param {string} root the repository */
+/** Virtual environment with vLLM for CPUs. @param {string} root the repository */
 function vllmEnvironment(root) {
   return virtualEnvironment(join(root, '.cache/venv-vllm'), join(root, 'scripts/vllm-requirements.txt'));
 }
 
 /**
- * Makes it where it is missing: 5.9 GB.
+ * Creates it if missing: 5.9 GB.
  * @param {string} root the repository
  * @param {(line: string) => void} log
  * @returns {Promise<string>} its Python
- * @throws {Error} that says what is missing
+ * @throws {Error} naming the missing part
  */
 export async function installVllm(root, log) {
   const environment = vllmEnvironment(root);
@@ -30,7 +30,10 @@ export async function installVllm(root, log) {
   return environment.python;
 }
 
-/** Processors without instructions for halves compute with them a hundred times slower. @returns {'bfloat16' | 'float32'} */
+/**
+ * Number format: processors without bf16 instructions are a hundred times slower with it. @returns
+ * {'bfloat16' | 'float32'}
+ */
 function numberFormat() {
   try {
     return /avx512_bf16|amx_bf16/.test(readFileSync('/proc/cpuinfo', 'utf8')) ? 'bfloat16' : 'float32';
@@ -39,9 +42,12 @@ function numberFormat() {
   }
 }
 
-/** A vLLM server in a process of its own, on the loopback interface. */
+/** A vLLM server in a separate process, on the loopback interface. */
 export class VllmProcess {
-  /** @param {{ python: string, modelFolder: string, port: number, logFile: string, resolverFolder?: string }} options `resolverFolder`: searched for adapters by their names */
+  /**
+   * @param {{ python: string, modelFolder: string, port: number, logFile: string, resolverFolder?: string }}
+   * options `resolverFolder`: folder in which adapters are looked up by name
+   */
   constructor(options) {
     this.options = options;
     this.url = `http://127.0.0.1:${options.port}`;
@@ -49,7 +55,7 @@ export class VllmProcess {
     this.child = null;
   }
 
-  /** Resolves when it has answered a request. @throws {Error} when it ends before that */
+  /** Resolves once it has answered a request. @throws {Error} if it ends before that */
   async start() {
     const { python, modelFolder, port, logFile, resolverFolder } = this.options;
     const flags = [
@@ -63,10 +69,10 @@ export class VllmProcess {
       ['--max-cpu-loras', '4'],
     ].flat();
     const switches = ['--enable-lora', '--enable-prompt-tokens-details'];
-    // The command `vllm` asks for a package of another name than this one has.
+    // The command `vllm` needs a package with another name.
     const args = ['-m', 'vllm.entrypoints.openai.api_server', ...flags, ...switches];
     const child = spawn(python, args, {
-      // A group of its own: the engine is a child of the server.
+      // A separate process group: the engine is a child of the server.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
@@ -76,7 +82,7 @@ export class VllmProcess {
         ...(resolverFolder === undefined ? {} : { VLLM_LORA_RESOLVER_CACHE_DIR: resolverFolder }),
         VLLM_NO_USAGE_STATS: '1',
         HF_HUB_OFFLINE: '1',
-        // What Python compiles is kept, whatever the environment says: without it each start takes two minutes more.
+        // Keeps Python's compiled files in any environment: without them each start takes two minutes more.
         PYTHONDONTWRITEBYTECODE: '',
       },
     });
@@ -94,7 +100,10 @@ export class VllmProcess {
     throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s: see ${logFile}`);
   }
 
-  /** It is healthy before it has computed anything, and compiles for a minute at the first log-probabilities. */
+  /**
+   * It reports healthy before its first computation, and compiles for a minute at the first
+   * log-probabilities.
+   */
   async #answers() {
     try {
       if (!(await fetch(`${this.url}/health`)).ok) return false;
@@ -106,12 +115,12 @@ export class VllmProcess {
     }
   }
 
-  /** The server and its engine, at once. */
+  /** Kills the server and its engine at once. */
   kill() {
     this.#signal('SIGKILL');
   }
 
-  /** It computes nothing and answers nothing until {@link resume}. */
+  /** Stops computing and answering until {@link resume}. */
   pause() {
     this.#signal('SIGSTOP');
   }

@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** The release whose tests are run. */
+/** Release whose tests are run. */
 export const VLLM_VERSION = '0.33.0';
 
-/** Stands in for the part of PyTorch that vLLM's build script needs to tell its own name; nothing of it is built. */
+/** Stub of the part of PyTorch that vLLM's build script needs for its package name; nothing is built. */
 const TORCH = {
   'torch/__init__.py': 'class version:\n    cuda = None\n    hip = None\n    xpu = None\n',
   'torch/utils/__init__.py': '',
@@ -16,8 +16,8 @@ const TORCH = {
 /**
  * Fetches the source distribution of vLLM through pip, once, and copies some of its tests.
  *
- * @param {string} cache a folder that is kept
- * @param {string} python with what builds the distribution's metadata
+ * @param {string} cache a permanent folder
+ * @param {string} python with the packages that build the distribution's metadata
  * @param {string} folder gets `tests/…`
  * @param {readonly string[]} files below `tests/`
  * @param {(line: string) => void} log
@@ -34,7 +34,7 @@ export async function copyVllmTests(cache, python, folder, files, log) {
   const root = `vllm-${VLLM_VERSION}`;
   await run('tar', ['-xzf', archive, '-C', unpacked, `${root}/tests/entrypoints`], {});
   await rm(folder, { recursive: true, force: true });
-  // Their `tests/conftest.py` needs PyTorch; empty packages stand where theirs are.
+  // Their `tests/conftest.py` needs PyTorch; empty packages replace theirs.
   for (const file of files.flatMap((name) => [name, ...fixturesOf(name)])) {
     const source = join(unpacked, root, 'tests', file);
     const target = join(folder, 'tests', file);
@@ -75,7 +75,10 @@ async function download(cache, python) {
   await rm(partial, { recursive: true });
 }
 
-/** The fixtures that pytest would read for a file: a `conftest.py` in its folder and in each above. @param {string} file */
+/**
+ * Fixtures that pytest would load for a file: a `conftest.py` in its folder and in each parent. @param
+ * {string} file
+ */
 function fixturesOf(file) {
   const folders = file.split('/').slice(0, -1);
   return folders.map((_, depth) => [...folders.slice(0, depth + 1), 'conftest.py'].join('/'));

@@ -2,12 +2,12 @@ import { wrapProse } from './wrap-prose.mjs';
 
 /**
  * @typedef {{ class: 'small model' | 'flag of theirs' | 'deliberate', reason: string, mayPass?: boolean }} Expected
- *   a test that fails here, and why; `mayPass`: it depends on what the model says, or on the speed of the machine
+ *   a test that fails here, with the reason; `mayPass`: it depends on the model's text, or on the speed of the machine
  * @typedef {{ run: string[], left: Record<string, string> }} Files
- *   below `tests/`: what is run, and what of the folders beside it is not, with the reason
+ *   below `tests/`: files to run, and skipped files in the folders next to them, with the reason
  */
 
-/** The meaning of each class, in the order of the page. @type {Record<Expected['class'], string>} */
+/** Meanings of the classes, in the order of the page. @type {Record<Expected['class'], string>} */
 const CLASSES = {
   deliberate: 'this service answers otherwise, on purpose',
   'flag of theirs': 'the test starts vLLM with an option that has no counterpart here',

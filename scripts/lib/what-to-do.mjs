@@ -1,4 +1,4 @@
-/** Messages of programs when the machine is at fault, each with its remedy. */
+/** Messages of programs about faults of the machine, with their remedies. */
 const ADVICE = [
   {
     signs: /ENOSPC|no space left on device/i,
@@ -15,9 +15,9 @@ const ADVICE = [
 ];
 
 /**
- * One line for the person at the machine.
- * @param {string} output what a program, or an error, said
- * @returns {string | null} null where it is something else
+ * Remedy in one line, for the user.
+ * @param {string} output output of a program, or an error message
+ * @returns {string | null} null for other faults
  */
 export function whatToDo(output) {
   return ADVICE.find(({ signs }) => signs.test(output))?.text ?? null;

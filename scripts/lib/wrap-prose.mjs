@@ -1,14 +1,15 @@
-/** Columns of a line of prose in Markdown. Tables, headings, code and lines that cannot be broken may be longer. */
+/** Maximum columns of prose in Markdown. Tables, headings, code and unbreakable lines may be longer. */
 export const PROSE_COLUMNS = 160;
 
 const FENCE = /^\s*(```|~~~)/;
 const NOT_PROSE = /^\s*(\||#|>|<|\[[^\]]+\]:|---)/;
 const LIST_ITEM = /^(\s*)([-*+]|\d+\.)(\s+)/;
-/** At the beginning of a line these would turn prose into something else. */
+/** These would be markup at the start of a line. */
 const MARKUP_WORD = /^([-*+]|\d+[.)]|#+|>.*|\|.*|={2,}|-{2,}|<.*)$/;
 
 /**
- * Wraps what is too long in a Markdown text: from the first long line of a paragraph to its end. Whatever fits stays as it is.
+ * Wraps too long prose in a Markdown text: from the first long line of a paragraph to its end. The rest stays
+ * unchanged.
  *
  * @param {string} text
  * @returns {string}

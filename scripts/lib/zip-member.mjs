@@ -11,14 +11,16 @@ const STORED = 0;
 const DEFLATED = 8;
 
 /**
- * Opens one member of a zip archive (a Python wheel is one) as a stream of its uncompressed bytes. Nothing else is read or unpacked.
+ * Opens one member of a zip archive (such as a Python wheel) as a stream of its uncompressed bytes, without
+ * unpacking the rest.
  *
- * Left out: encryption, archives in several parts, zip64 (members of 4 GiB and more).
+ * Not supported: encryption, archives in several parts, zip64 (members of 4 GiB and more).
  *
  * @param {string} archivePath
  * @param {string} memberName the exact name inside the archive
- * @returns {Promise<{ sizeBytes: number, stream: NodeJS.ReadableStream }>} `sizeBytes` is the uncompressed size the archive claims
- * @throws {Error} when the archive is malformed or has no such member
+ * @returns {Promise<{ sizeBytes: number, stream: NodeJS.ReadableStream }>} `sizeBytes` is the uncompressed
+ * size from the archive
+ * @throws {Error} if the archive is malformed or has no such member
  */
 export async function openZipMember(archivePath, memberName) {
   const file = await open(archivePath, 'r');

@@ -1,5 +1,6 @@
 /**
- * Makes tests/fixtures/pytorch-step: what PyTorch and PEFT compute for the training jobs of `training-inputs.ts`, about four minutes on one core.
+ * Creates tests/fixtures/pytorch-step: results of PyTorch and PEFT for the training jobs of
+ * `training-inputs.ts`, about four minutes on one core.
  *
  *   node scripts/torch-environment.mjs && npx node --conditions=@trainyard/source scripts/pytorch/make-fixture.ts
  */
@@ -51,7 +52,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** The file's own tensors, as float32 and otherwise as they are: Python makes its model of them by itself. */
+/** The file's own tensors, converted to float32: Python builds its own model from them. */
 function writeBase(): void {
   using file = GgufFile.open(modelPath);
   const tensors = [...file.tensors.values()].map(({ name, dims }) => ({
@@ -66,7 +67,7 @@ function writeBase(): void {
   writeFileSync(join(folder, 'base.json'), JSON.stringify({ ...metadata, vocab_size: vocabSize }));
 }
 
-/** The adapter of step 0, and one that already does something. */
+/** The adapter of step 0, and one that has an effect. */
 async function writeAdapters(): Promise<void> {
   const model = await OrtPolicyModel.load({ modelPath, lora: DEFAULT_LORA_CONFIG });
   const write = (name: string): void => {
@@ -118,7 +119,9 @@ function readConversations() {
   return { forPython: { histories, rewards, cases: CASES, chain: CHAIN, probe }, probe, wireGroups };
 }
 
-/** A sampled reply as the service would have answered it; takes its log-probabilities from the front of `left`. */
+/**
+ * A sampled reply in the form of the service's answer; takes its log-probabilities from the front of `left`.
+ */
 function wireChoice(message: Turn, tokenIds: readonly number[], left: number[]) {
   const content = left
     .splice(0, tokenIds.length)

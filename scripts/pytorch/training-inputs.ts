@@ -1,4 +1,4 @@
-/** Inputs of the PyTorch fixture. All of it is written down in the fixture; change it here and make the fixture anew. */
+/** Inputs of the PyTorch fixture, all of which the fixture contains; after a change recreate it. */
 import type { WireTrainingConfig } from '@trainyard/protocol';
 
 export interface Turn {
@@ -16,7 +16,10 @@ const turns = (...contents: string[]): Turn[] =>
 const answers = (question: string, scored: readonly (readonly [number, string])[]): Rollout[] =>
   scored.map(([reward, answer]) => ({ reward, histories: [turns(question, answer)] }));
 
-/** Replies of different lengths, conversations of two turns, a trajectory with two histories, and a group of equal rewards. */
+/**
+ * Replies of different lengths, conversations of two turns, a trajectory with two histories, and a group of
+ * equal rewards.
+ */
 export const GROUPS: readonly (readonly Rollout[])[] = [
   answers('Name a colour and say why you like it.', [
     [1, 'Blue, because it reminds me of the sea.'],
@@ -41,10 +44,13 @@ export const GROUPS: readonly (readonly Rollout[])[] = [
   ]),
 ];
 
-/** The aggregation of ART. */
+/** ART's aggregation. */
 const ART = { loss_aggregation: 'normalized_trajectory' } as const;
 
-/** Settings that differ most, each biting on some tokens or histories; under the names of `experimental_config`. */
+/**
+ * Very different settings, each with an effect on some tokens or histories; under the names of
+ * `experimental_config`.
+ */
 export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   cispo: { learning_rate: 5e-3, ...ART },
   ppo: { learning_rate: 5e-3, ...ART, ppo: true, epsilon: 0.2, advantage_balance: -0.5 },
@@ -95,7 +101,7 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
 /** Trained one after the other by one service: weights and momentum carry over. */
 export const CHAIN: readonly string[] = ['cispo', 'ppo', 'sequence level and tau', 'average level and KL penalty'];
 
-/** At least 257 tokens; a policy is known by its log-probabilities on them. */
+/** At least 257 tokens; its log-probabilities identify a policy. */
 export const PROBE_TEXT = `A lighthouse keeper counts the ships that pass at night. Most of them are small: fishing boats that leave at two in
 the morning, with a lamp at the mast and somebody asleep below. Now and then a freighter goes by, slow as a house on wheels, and the keeper
 writes its name into the book, if it can be read. In winter the book stays empty for days. The keeper then repairs what the summer has broken:

@@ -5,7 +5,7 @@ import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 
 import type { Comparison, Conversation, Pairs, TemplateCase } from './pairs.ts';
 
-/** Bytes, with the special tokens of the model that is used over HTTP. */
+/** Bytes, with the special tokens of the model used over HTTP. */
 class Vocabulary extends ByteVocabulary {
   override readonly bosTokenId = this.idOf('<|im_start|>');
 }
@@ -13,7 +13,7 @@ class Vocabulary extends ByteVocabulary {
 const CLOCK = () => new Date(2026, 2, 4, 12);
 const tokenizer = new Tokenizer(new Vocabulary({ contextLength: 1_000_000 }), { maxTextBytes: 2_000_000 });
 
-/** Renders every pair with the engine of this service, as models' own templates are. */
+/** Renders every pair with the engine of this service, like models' own templates. */
 export function compareInProcess({ templates, conversations }: Pairs): Comparison {
   const faults: { template: string; conversation: string; fault: string }[] = [];
   const numOf = { equal: 0, 'refused by both': 0, 'described by this service': 0, 'arranged by this service': 0 };
@@ -29,7 +29,7 @@ export function compareInProcess({ templates, conversations }: Pairs): Compariso
   return { counts: `${parts.join(', ')}, ${faults.length} other (${numTemplates} templates)`, faults };
 }
 
-/** The template on a vocabulary of bytes; null if it is no template. */
+/** The template with a vocabulary of bytes; null for an invalid one. */
 export function templateOf({ source }: TemplateCase): ChatTemplate | null {
   try {
     return new ChatTemplate(tokenizer, source, { clock: CLOCK });
@@ -38,13 +38,13 @@ export function templateOf({ source }: TemplateCase): ChatTemplate | null {
   }
 }
 
-/** Whether the service describes tools and writes calls itself, since the template knows none. */
+/** True if the service describes tools and writes calls itself, because the template has none. */
 export function isDescribed(template: ChatTemplate, { messages, options }: Conversation): boolean {
   const needsTools = Boolean(options.tools?.length) || messages.some((message) => Array.isArray(message['tool_calls']));
   return needsTools && !template.toolSupport.writesTools;
 }
 
-/** Whether the service writes the turns otherwise, since the template would lose, move or refuse some. */
+/** True if the service rewrites the turns, because the template would lose, move or refuse some. */
 export function isArranged(template: ChatTemplate, { messages }: Conversation): boolean {
   return arrangeTurns(messages, template) !== messages;
 }

@@ -2,7 +2,7 @@ import { ownService } from '../own-service.ts';
 import { digestOf, isArranged, isDescribed, templateOf } from './in-process.ts';
 import type { Comparison, Conversation, Pairs } from './pairs.ts';
 
-/** Conversations that a request can hold, every fifth, and those whose values or roles are the hardest to carry. */
+/** Conversations that a request can hold, every fifth, and those with the most difficult values or roles. */
 const HARD = [
   'null as argument',
   'numbers as arguments',
@@ -20,7 +20,7 @@ const HARD = [
 const EVERY = 5;
 const AT_ONCE = 4;
 
-/** Sends templates and conversations to a service, and compares what it makes tokens of. */
+/** Sends templates and conversations to a service, and compares the text that it tokenises. */
 export async function compareOverHttp({ templates, conversations }: Pairs): Promise<Comparison> {
   const chosen = [...conversations.entries()].filter(
     ([index, { name, messages }]) => messages.length > 0 && (index % EVERY === 0 || HARD.includes(name)),
@@ -60,7 +60,7 @@ export async function compareOverHttp({ templates, conversations }: Pairs): Prom
   return { counts: `${numEqual} equal, ${numRefused} refused by both, ${faults.length} other`, faults };
 }
 
-/** The text of a prompt's tokens, or why there is none. */
+/** Text of a prompt's tokens, or the reason for their absence. */
 async function tokenized(
   service: { url: string; apiKey: string },
   source: string,

@@ -11,7 +11,7 @@ export interface Conversation {
   readonly requestText: string;
 }
 
-/** A template with the texts that Python makes of the conversations. */
+/** A template with the texts that Python renders of the conversations. */
 export interface TemplateCase {
   readonly name: string;
   readonly source: string;

@@ -4,7 +4,7 @@ import { ByteVocabulary, comparePrompts } from '@trainyard/tokenizer/testing';
 import { isDescribed } from './in-process.ts';
 import type { Comparison, Conversation, Pairs } from './pairs.ts';
 
-/** The text that ends a turn, and other control tokens, as the tokenizers of these models have them. */
+/** Text that ends a turn, and other control tokens, as in the tokenizers of these models. */
 interface Family {
   readonly templates: readonly string[];
   readonly end: string;
@@ -75,8 +75,8 @@ const SIZE = { maxTextBytes: 2_000_000 };
 type Fault = Comparison['faults'][number];
 
 /**
- * Trains conversations as histories whose prompts are not known, and compares the tokens in front of each reply with the prompt that a chat
- * would have there.
+ * Trains conversations as histories with unknown prompts, and compares the tokens before each reply with the
+ * prompt of a chat at that point.
  */
 export function compareTraining({ templates, conversations }: Pairs): Comparison {
   const faults: Fault[] = [];
@@ -94,7 +94,7 @@ export function compareTraining({ templates, conversations }: Pairs): Comparison
         if (compared === null) continue;
         numOfFamily += compared.numReplies;
         numBranches += compared.numBranches;
-        // A job warns of prompts that may have been others.
+        // A job warns of prompts that may have been different.
         if (compared.different.length === compared.numReported) numReported += compared.numReported;
         else
           for (const fault of compared.different)
@@ -112,7 +112,7 @@ export function compareTraining({ templates, conversations }: Pairs): Comparison
   };
 }
 
-/** Null for a conversation that the template refuses, or a beginning of it: it trains nothing. */
+/** Null for a conversation, or a prefix of it, that the template refuses: it trains nothing. */
 function compareOrNull(template: ChatTemplate, conversation: Conversation) {
   try {
     return comparePrompts(template, conversation.messages, conversation.options);

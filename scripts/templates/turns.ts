@@ -3,7 +3,7 @@ import type { ChatTemplate, TemplateMessage } from '@trainyard/tokenizer';
 import { templateOf } from './in-process.ts';
 import type { Comparison, Pairs } from './pairs.ts';
 
-/** Fate of a turn in what a template writes. The worst of several conversations counts. */
+/** Outcome of a turn in a template's text. The worst of several conversations counts. */
 const FATES = ['refused', 'dropped', 'moved', 'rewrites earlier turns', 'kept'] as const;
 type Fate = (typeof FATES)[number];
 
@@ -20,7 +20,7 @@ const TOOL = {
   },
 };
 
-/** A turn in a conversation, at `at`; the text behind a call may be left out. */
+/** A turn in a conversation, at `at`; the text after a call may be omitted. */
 interface Trial {
   readonly roles: readonly string[];
   readonly at: number;
@@ -30,7 +30,7 @@ const trial = (before: string, tried: string, after = ''): Trial => {
   return { roles: [...roles, tried, ...after.split(' ').filter(Boolean)], at: roles.length };
 };
 
-/** By name: the turn in the places where agents send it. */
+/** Trials by name: the turn in the places in which agents send it. */
 const TRIALS: Readonly<Record<string, readonly Trial[]>> = Object.fromEntries([
   ...['system', 'developer'].map((role): [string, Trial[]] => [
     `${role} in mid-conversation`,
@@ -54,12 +54,12 @@ const TRIALS: Readonly<Record<string, readonly Trial[]>> = Object.fromEntries([
   ['two turns of the assistant', [trial('user assistant', 'assistant', 'user')]],
 ]);
 
-/** A turn of the user may rewrite those in front of it: templates leave the thoughts of earlier turns out. */
+/** A user's turn may rewrite those before it: templates omit the reasoning of earlier turns. */
 const MAY_REWRITE = 'the user after a result of a tool';
 
 /**
- * Counts what becomes of turns in rare places: with the template alone, as the messages are sent, and with this service, where none may be lost.
- * Templates that do not write the conversation without that turn are left out.
+ * Counts the outcomes of turns in rare places: with the template only, for the messages as sent, and with
+ * this service, which must lose none. Omits templates that do not render the conversation without that turn.
  */
 export function countTurns({ templates }: Pairs): Comparison {
   const faults: { template: string; conversation: string; fault: string }[] = [];
@@ -72,7 +72,7 @@ export function countTurns({ templates }: Pairs): Comparison {
       const usable =
         template === null ? [] : trials.filter((each) => fateOf(template, without(each), renderHere) === 'kept');
       if (template === null || usable.length === 0) continue;
-      // A template that knows no tools writes no result of one, whatever comes after it.
+      // A template without tools renders no tool result, in any position.
       const own = usable.filter((each) => fateOf(template, without(each), renderAlone) === 'kept');
       const alone = worst(own.map((each) => fateOf(template, each, renderAlone)));
       const here = worst(usable.map((each) => fateOf(template, each, renderHere)));
@@ -101,7 +101,7 @@ type Render = (
 
 const renderHere: Render = (template, messages, tools) => template.render(messages, { tools }).text;
 
-/** The messages as they are sent, without any rule of this service. */
+/** The messages as sent, without any rule of this service. */
 const renderAlone: Render = (template, messages, tools) =>
   template.run({
     messages: messages.map(({ content, ...message }) => ({
@@ -139,7 +139,8 @@ function fateOf(template: ChatTemplate, { roles, at }: Trial, render: Render): F
     if (at <= 0) return 'kept';
     const before = MARKS[roles[at - 1] === 'call' ? at - 2 : at - 1] ?? '';
     const end = text.indexOf(before) + before.length;
-    // Turns after it may rewrite earlier ones, as a user's turn does where thoughts are left out of the turns in front of it.
+    // Later turns may rewrite earlier ones, like a user's turn in templates that omit the reasoning before
+    // it.
     const others = [messages.toSpliced(at, 1), messages.slice(0, at)];
     return others.some((other) => render(template, other, tools).slice(0, end) === text.slice(0, end))
       ? 'kept'

@@ -1,25 +1,24 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** One operation of a model, as SkyRL's database has it. */
+/** One operation of a model in SkyRL's database. */
 interface Operation {
   readonly request_type: string;
   readonly request_data: string;
 }
 
-/** How a state on a SkyRL server came to be. */
+/** Origin of a state on a SkyRL server. */
 export interface StateChain {
-  /** Steps of the optimizer with a length, from the fresh adapter to this state. */
+  /** Optimizer steps with an effect, from the fresh adapter to this state. */
   readonly numSteps: number;
-  /** Models that it went through, the last one first. */
+  /** Models on its path, the last one first. */
   readonly modelIds: readonly string[];
 }
 
 /**
- * Follows a state back to the fresh adapter that it began with, by what the server itself wrote down: a model that was begun with a loaded state is gone on with in
- * the model that saved it. Nothing that this service says of itself comes into it.
- *
+ * Follows a state back to its initial fresh adapter, by the server's own records: a model that started from a
+ * loaded state continues with the model that saved it. Uses no data of this service.
  * @param address `tinker://<model>/weights/<name>`
- * @throws {Error} where the server's own record has a gap
+ * @throws {Error} if the server's records have a gap
  */
 export function stateChain(databasePath: string, address: string): StateChain {
   const database = new DatabaseSync(databasePath, { readOnly: true });
@@ -63,7 +62,7 @@ function dataOf({ request_data: data }: Operation): Record<string, unknown> {
   return JSON.parse(data) as Record<string, unknown>;
 }
 
-/** A step of no length tells a norm and moves nothing. */
+/** A step without a learning rate only reports a norm. */
 function movesWeights(operation: Operation): boolean {
   if (operation.request_type !== 'optim_step') return false;
   const { adam_params: params } = dataOf(operation) as { adam_params: { learning_rate: number } };

@@ -4,13 +4,13 @@ import { freePort } from '../lib/free-port.mjs';
 import { installVllm, VllmProcess } from '../lib/vllm-process.mjs';
 import { ensureSkyrl, type SkyrlServer, startSkyrl } from '../lib/skyrl-server.mjs';
 
-/** The engine that may compute just now: two that do so at once take each other's cores. */
+/** The engine that may compute now: two at once compete for the cores. */
 export type Turn = 'sampling' | 'training' | 'both';
 
 export interface TurnsOptions {
   /** The repository. */
   readonly root: string;
-  /** The base model in Hugging Face's form. */
+  /** Base model in Hugging Face's form. */
   readonly modelFolder: string;
   /** Database, checkpoints and logs. */
   readonly workFolder: string;
@@ -18,14 +18,17 @@ export interface TurnsOptions {
   readonly log: (line: string) => void;
 }
 
-/** A vLLM server that samples and a SkyRL server that trains, of which one is stopped while the other has its turn. Both may be killed and come back. */
+/**
+ * A vLLM server that samples and a SkyRL server that trains; one is stopped while the other has its turn.
+ * Both may be killed and come back.
+ */
 export class Turns {
   readonly vllm: VllmProcess;
   readonly #options: TurnsOptions;
   #skyrl: SkyrlServer;
   #turn: Turn = 'both';
 
-  /** Installs what is missing and starts both, one after the other. */
+  /** Installs missing parts and starts both, one after the other. */
   static async start(options: TurnsOptions): Promise<Turns> {
     const { root, modelFolder, workFolder, log } = options;
     await ensureSkyrl(root, log);
@@ -64,14 +67,14 @@ export class Turns {
     else this.#skyrl.resume();
   }
 
-  /** At once, in the middle of whatever it does; and a new one in its place. */
+  /** Kills it at once, during any work, and starts a new one. */
   async killVllm(): Promise<void> {
     this.vllm.kill();
     await this.vllm.start();
     if (this.#turn === 'training') this.vllm.pause();
   }
 
-  /** As {@link killVllm}; what it has on disk is the next one's. */
+  /** As {@link killVllm}; the next one uses its data on disk. */
   async killSkyrl(): Promise<void> {
     const { port } = this.#skyrl;
     await this.#skyrl.kill();
@@ -85,7 +88,7 @@ export class Turns {
   }
 }
 
-/** It may have all cores: what samples is stopped meanwhile. */
+/** It may use all cores, because the sampler is stopped meanwhile. */
 function skyrlOptions({ modelFolder, workFolder, maxRank }: TurnsOptions) {
   return { modelFolder, workFolder, maxRank, numThreads: 2 };
 }

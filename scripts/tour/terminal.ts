@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Variables that a person's shell has not: of npm scripts, of this service, and of continuous integration. */
+/**
+ * Variables that a user's shell does not have: of npm scripts, of this service, and of continuous
+ * integration.
+ */
 const NOT_OF_A_PERSON =
   /^(npm_(?!config_(registry|cache|userconfig|proxy|https_proxy|cafile)$)|TRAINYARD_|INIT_CWD$|NODE$|NODE_OPTIONS$|CI$)/;
 
-/** One command in a folder, as a person starts it in a terminal. */
+/** One command in a folder, as a user starts it in a terminal. */
 export class Terminal {
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;
@@ -16,7 +19,7 @@ export class Terminal {
       cwd: folder,
       env: { ...shellEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own: npm, its shell and the service get one Ctrl-C together.
+      // A separate process group: npm, its shell and the service get one Ctrl-C together.
       detached: true,
     });
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
@@ -28,7 +31,11 @@ export class Terminal {
     return new Terminal(command, folder, environment);
   }
 
-  /** Runs a command to its end. @returns what it printed, both streams @throws {Error} with that when it fails */
+  /**
+   * Runs a command to its end.
+   * @returns its output, both streams
+   * @throws {Error} with the output if it fails
+   */
   static async run(
     command: string,
     folder: string,
@@ -38,12 +45,12 @@ export class Terminal {
     return await terminal.end();
   }
 
-  /** Everything that was printed so far, both streams. */
+  /** All output so far, both streams. */
   get output(): string {
     return this.#output;
   }
 
-  /** Waits for a line. @returns the first group of the pattern @throws {Error} when the command ends before it */
+  /** Waits for a line. @returns the first group of the pattern @throws {Error} if the command ends before it */
   async shows(pattern: RegExp): Promise<string> {
     let hasEnded = false;
     void this.#ended.then(() => (hasEnded = true));
@@ -55,14 +62,14 @@ export class Terminal {
     }
   }
 
-  /** Waits for its end. @returns what it printed @throws {Error} with that when it fails */
+  /** Waits for its end. @returns its output @throws {Error} with the output if it fails */
   async end(): Promise<string> {
     const code = await this.#ended;
     if (code !== 0) throw new Error(`the command ended with ${code}:\n${this.#output}`);
     return this.#output;
   }
 
-  /** Ctrl-C, and waits. */
+  /** Sends Ctrl-C, and waits. */
   async interrupt(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) process.kill(-this.#child.pid!, 'SIGINT');
     await this.#ended;
