@@ -62,6 +62,26 @@ test('one that fails fails those that wait, and is tried again for the next', as
   expect(backend.told).toHaveLength(2);
 });
 
+test('one in another folder is published again, also after the older folder failed', async () => {
+  const backend = slowBackend();
+  const publications = new Publications(backend);
+  const moved = { digest: 'a', path: '/adapters/newer/adapter.gguf' };
+  const [first, second] = [publications.hold(A), publications.hold(moved)];
+  const settled = Promise.allSettled([first.ready, second.ready]);
+  await backend.settle(new Error('the folder is gone'));
+  await backend.settle();
+  expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  await publications.hold(moved).ready;
+  expect(backend.told).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
+  const third = publications.hold(A);
+  const [again] = await Promise.all([Promise.allSettled([third.ready]), backend.settle(new Error('still gone'))]);
+  expect(again[0].status).toBe('rejected');
+  const fourth = publications.hold(moved);
+  await backend.settle();
+  await fourth.ready;
+  expect(backend.told.slice(2)).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
+});
+
 test('what the back end says of itself is told as it is', async () => {
   const backend = slowBackend();
   const lost = new EngineError('engine.host_lost', 'nobody answers at the address');

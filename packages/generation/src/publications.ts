@@ -12,8 +12,8 @@ export interface HeldAdapter {
 }
 
 /**
- * Adapter versions published to a back end. Each is published once, before the first request that names it;
- * if that fails, it is published again for the next request. A retired one is removed once no request in
+ * Adapter versions published to a back end. Each is published before the first request that names it, and
+ * again when a request names it in another folder; if that fails, again for the next request. A retired one is removed once no request in
  * flight uses it; named again, it stays, or is published again after the removal.
  */
 export class Publications {
@@ -28,6 +28,7 @@ export class Publications {
   hold(adapter: AdapterRef): HeldAdapter {
     const { digest } = adapter;
     const publication = this.#published.get(digest) ?? this.#publish(adapter);
+    if (publication.path !== adapter.path) this.#move(publication, adapter);
     publication.numUsers++;
     publication.isRetired = false;
     const release = (): void => {
@@ -54,12 +55,22 @@ export class Publications {
   #publish(adapter: AdapterRef): Publication {
     const { digest } = adapter;
     const ready = this.#publishBehindRetirement(adapter);
-    const publication = { ready, numUsers: 0, isRetired: false };
+    const publication: Publication = { ready, path: adapter.path, numUsers: 0, isRetired: false };
     this.#published.set(digest, publication);
     ready.catch(() => {
-      if (this.#published.get(digest) === publication) this.#published.delete(digest);
+      if (this.#published.get(digest) === publication && publication.ready === ready) this.#published.delete(digest);
     });
     return publication;
+  }
+
+  /** Equal weights share a digest, and an older folder of theirs may be removed. */
+  #move(publication: Publication, adapter: AdapterRef): void {
+    const ready = publication.ready.catch(() => null).then(() => this.#publishBehindRetirement(adapter));
+    publication.ready = ready;
+    publication.path = adapter.path;
+    ready.catch(() => {
+      if (publication.ready === ready) publication.path = null;
+    });
   }
 
   async #publishBehindRetirement({ digest, path }: AdapterRef): Promise<string | null> {
@@ -82,6 +93,7 @@ export class Publications {
 
   #giveBack(digest: string, ready: Promise<unknown>): void {
     const retirement = ready
+      .catch(() => undefined)
       .then(() => this.#backend.retire(digest))
       // A version that the back end cannot remove takes memory there but affects no request.
       .catch(() => undefined)
@@ -91,7 +103,9 @@ export class Publications {
 }
 
 interface Publication {
-  readonly ready: Promise<string | null>;
+  ready: Promise<string | null>;
+  /** Last published file; null if its publication failed. */
+  path: string | null;
   numUsers: number;
   isRetired: boolean;
 }

@@ -45,12 +45,19 @@ export class AdapterFolders {
     });
   }
 
-  /** @throws {EngineError} engine.adapter_unreadable if its files cannot be copied */
+  /**
+   * Adds a version. Without a shared folder the newest directory of a digest is used: an older one may have
+   * been removed. @throws {EngineError} engine.adapter_unreadable if its files cannot be copied
+   */
   async add({ digest, directory }: AdapterVersion): Promise<void> {
-    if (this.#folders.has(digest)) return;
     const { directory: shared, path, baseModel } = this.#options;
-    if (shared !== null) await copied(directory, shared, { digest, baseModel: baseModel() });
-    this.#folders.set(digest, shared === null ? directory : posix.join(path ?? shared, digest));
+    if (shared === null) {
+      this.#folders.set(digest, directory);
+      return;
+    }
+    if (this.#folders.has(digest)) return;
+    await copied(directory, shared, { digest, baseModel: baseModel() });
+    this.#folders.set(digest, posix.join(path ?? shared, digest));
   }
 
   async remove(digest: string): Promise<void> {

@@ -531,6 +531,23 @@ describe('adapters', () => {
     await expect.poll(names).toEqual(['four', 'one']);
   });
 
+  test('are loaded from the newest folder of their digest, and stay if none is up to load it', async () => {
+    await using pool = await FakePool.start({ times: { healthEveryMs: 10, healthMs: 500 } });
+    await pool.backend.publish(adapter('one'));
+    await pool.backend.publish({ digest: 'one', directory: '/checkpoints/newer' });
+    pool.fake.adapters.clear();
+    expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+    expect([...pool.fake.adapters.values()]).toEqual(['/checkpoints/newer']);
+    pool.fake.breakPath('/health', BROKEN);
+    await expect.poll(async () => (await pool.members())[0]!.state).toBe('down');
+    await expect(pool.backend.publish({ digest: 'one', directory: '/checkpoints/newest' })).rejects.toEqual(
+      failing('engine.host_lost'),
+    );
+    pool.fake.breakPath('/health', null);
+    await expect.poll(async () => (await pool.members())[0]!.state).toBe('up');
+    expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+  });
+
   test('are loaded ahead only in place of those that no request used within a minute', async () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'] });

@@ -197,12 +197,13 @@ export class VllmBackend implements TokenBackend {
   }
 
   async publish(adapter: AdapterVersion): Promise<string | null> {
+    const isNew = !this.#folders.has(adapter.digest);
     await this.#folders.add(adapter);
     try {
       return await this.#pool.load(adapter.digest);
     } catch (error) {
-      await this.#pool.unload(adapter.digest);
-      await this.#folders.remove(adapter.digest);
+      // A published one may be in use.
+      if (isNew) await this.retire(adapter.digest);
       throw asEngineFailure(error);
     }
   }

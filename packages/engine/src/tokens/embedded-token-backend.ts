@@ -89,9 +89,8 @@ export class EmbeddedTokenBackend implements TokenBackend {
   }
 
   async publish({ digest, directory }: AdapterVersion): Promise<null> {
-    if (this.#adapters.has(digest)) return null;
     const reference = { digest, path: join(directory, this.#adapterFile) };
-    await this.#engine.publish(reference);
+    if (!this.#adapters.has(digest)) await this.#engine.publish(reference);
     this.#adapters.set(digest, reference);
     return null;
   }
