@@ -17,9 +17,8 @@ const BLOCK_TENSORS: Readonly<Record<string, string>> = {
 export type LlamaConfig = Readonly<Record<string, number | boolean>>;
 
 /**
- * Writes the weights of a llama-architecture GGUF file, dequantised, under the names and in the layout of transformers.
- *
- * @returns the configuration that the file's header tells
+ * Writes the weights of a llama-architecture GGUF file, dequantised, with transformers' names and layout.
+ * @returns the configuration from the file's header
  */
 export function writeBaseWeights(modelPath: string, safetensorsPath: string): LlamaConfig {
   const file = GgufFile.open(modelPath);
@@ -62,7 +61,10 @@ export function writeBaseWeights(modelPath: string, safetensorsPath: string): Ll
   }
 }
 
-/** Files of the llama family store heads for interleaved rope; transformers rotates halves: row 2j + i of a head is row i·D/2 + j. */
+/**
+ * Llama files store heads for interleaved rope; transformers rotates halves: row 2j + i of a head is row
+ * i·D/2 + j.
+ */
 function inHalves(matrix: Float32Array, numHeads: number, columns: number): Float32Array {
   const numRows = matrix.length / columns;
   const headSize = numRows / numHeads;

@@ -1,8 +1,10 @@
 /**
- * The cost that departures impose on the requests that stay:   npm run bench:bursts   (about 3 minutes; `-- --streams 5000`)
+ * Effect of disconnecting clients on the remaining requests:   npm run bench:bursts   (about 3 minutes; `--
+ * --streams 5000`)
  *
- * First the curve of the engine alone over a scripted model, 100 to 10,000 requests; then streams over HTTP against a service of its own that all leave, and
- * how long the next answer takes. The figures stand beside what other processes computed meanwhile.
+ * First only the engine with a scripted model, for 100 to 10,000 requests; then streams over HTTP that all
+ * disconnect from a new service, and the time of the next answer. The load of other processes is printed with
+ * the figures.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -15,7 +17,7 @@ import { openScriptedEngine } from '@trainyard/generation/testing';
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
 
-/** The service's default. */
+/** Default of the service. */
 const MAX_REQUESTS = 2_048;
 const MAX_BURST_MS = 60_000;
 
@@ -103,7 +105,7 @@ async function printStreams(numStreams: number, stayMs: number): Promise<void> {
       void stream.answered.then((how) => counts.set(how, (counts.get(how) ?? 0) + 1));
       return stream;
     });
-    // What is above the limit is refused at once; the others are given some time to be served.
+    // Requests above the limit are refused at once; the others get some time to be served.
     const isRefused = (): boolean => (counts.get('429') ?? 0) >= numStreams - MAX_REQUESTS;
     while (!isRefused() && performance.now() - startedAt < MAX_BURST_MS) await delay(50);
     const refusedMs = performance.now() - startedAt;
@@ -138,7 +140,7 @@ async function printNextAnswer(service: OwnService, what: string): Promise<void>
   }
 }
 
-/** Found by its command line among the children of the service. */
+/** Finds it by its command line among the service's children. */
 function engineHostOf({ pid }: OwnService): number {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -152,7 +154,7 @@ function engineHostOf({ pid }: OwnService): number {
   throw new Error('the service has no engine host');
 }
 
-/** `answered`: the status, or why there is none. */
+/** `answered`: the status, or the reason for its absence. */
 function post(service: OwnService, fields: object): { answered: Promise<string>; leave: () => void } {
   const { promise, resolve } = Promise.withResolvers<string>();
   const body = JSON.stringify({

@@ -1,9 +1,10 @@
 /**
  * The cost of `--precision strict`:   npx node --conditions=@trainyard/source bench/cache-precision.ts
  *
- * Contexts of every kind live side by side and take their steps in turns, so that a slow minute hits each alike: prompts of 400 tokens with eight replies each, 64 sequences
- * a step, as rollouts have them. Printed are milliseconds of a step by the clock and of processor time on one thread (which other processes disturb less), the ratio to the first
- * kind, and how far the log-probabilities of a token are apart between batches of different sizes.
+ * Contexts of every kind take their steps in turns, so that a slow minute affects all of them: prompts of 400
+ * tokens with eight replies each, 64 sequences per step, as in rollouts. Prints the milliseconds of a step by
+ * the clock and in processor time on one thread (which other processes disturb less), the ratio to the first
+ * kind, and the difference of a token's log-probabilities between batch sizes.
  */
 import { LlamaContext, LlamaModel } from '@trainyard/native';
 import { parseArgs } from 'node:util';
@@ -97,7 +98,7 @@ function timed(context: LlamaContext): Cost {
   return { wallMs, cpuMs: (user + system) / 1000 };
 }
 
-/** The same token behind the same 200, in batches and chunks of several sizes. */
+/** The same token after the same 200, in batches and chunks of several sizes. */
 function spread(kind: Kind): string {
   const context = open(kind, 4096);
   const rows = new Map<string, Float64Array>();

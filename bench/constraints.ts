@@ -1,8 +1,9 @@
 /**
  * The cost of a constraint:   node --conditions=@trainyard/source bench/constraints.ts [model.gguf]
  *
- * For each constraint: compiling it for the first time and out of the cache, then over one completion the time of a mask and of an accept.
- * Tokens are chosen at random among those allowed, shorter texts preferred, so that the grammar's corners are visited.
+ * For each constraint: the first compilation and one from the cache, then the time of a mask and of an accept
+ * over one completion. Tokens are random among the allowed ones, with a preference for short texts, to reach
+ * the grammar's corners.
  */
 import { Constraints, type ConstraintSpec } from '@trainyard/constraints';
 import { LlamaModel } from '@trainyard/native';

@@ -1,9 +1,12 @@
 /**
- * Scrolls the dashboard through a long run:   npm run bench:dashboard   (some minutes; `-- --steps 1000` is a tenth of it)
+ * Scrolls the dashboard through a long run:   npm run bench:dashboard   (some minutes; `-- --steps 1000` is a
+ * tenth of it)
  *
- * 10,000 steps of ten trajectories each are put straight into the store. Then Chromium scrolls the checkpoints, the jobs, the rollouts and the charts to their
- * ends, screen by screen. A frame is due every 16.7 ms; a task of more than 50 ms is a long one: three frames are lost then. First paint is Chromium's first
- * contentful paint of a page that is opened anew, its files in the browser's cache.
+ * 10,000 steps of ten trajectories each are written directly to the store. Then Chromium scrolls the
+ * checkpoints, the jobs, the rollouts and the charts to their
+ * ends, screen by screen. A frame is due every 16.7 ms; a task of more than 50 ms counts as long, because it
+ * loses three frames. First paint is Chromium's first contentful paint of a newly opened page with its files
+ * in the browser's cache.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';

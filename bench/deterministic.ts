@@ -1,8 +1,9 @@
 /**
- * The price of `--deterministic`:   npm run bench:deterministic   (about 3 minutes)
+ * Cost of `--deterministic`:   npm run bench:deterministic   (about 3 minutes)
  *
- * An ordinary trainer and a deterministic one take the same steps in turns; what counts is the ratio within a round. The log-probabilities of the second are the
- * sampler's to the bit, so their distance to the first's is how far an ordinary step is from what was sampled.
+ * An ordinary trainer and a deterministic one take the same steps in turns; the result is the ratio within a
+ * round. The log-probabilities of the second equal the sampler's bit for bit, so their distance to the
+ * first's is the error of an ordinary step.
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_LORA_CONFIG, openTrainer } from '@trainyard/trainer';

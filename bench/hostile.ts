@@ -1,8 +1,9 @@
 /**
- * The cost of hostile requests to everybody else:   npm run bench:hostile [-- --rounds 3]
+ * Effect of hostile requests on other clients:   npm run bench:hostile [-- --rounds 3]
  *
- * Twenty clients ask for short replies in a loop. In one round the hostile corpus of the tests is sent beside them, one request after the
- * other; the next round lasts as long without it, and so on in turns, so that a slow minute hits both alike.
+ * Twenty clients request short replies in a loop. In one round the hostile corpus of the tests is sent at the
+ * same time, one request after the other; the next round has the same length without it, and so on in turns,
+ * so that a slow minute affects both.
  */
 import { parseArgs } from 'node:util';
 

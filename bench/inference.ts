@@ -4,11 +4,11 @@ import type { Trainyard } from '@trainyard/sdk';
 import { gatherGroup } from '@trainyard/sdk/rollouts';
 
 const COMPLETION_TOKENS = 64;
-/** About 400 tokens; the eight prompts differ in their last sentence, as rollouts of one environment do. */
+/** About 400 tokens; the eight prompts differ in their last sentence, like rollouts of one environment. */
 const LONG_PROMPT =
   'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. '.repeat(21);
 
-/** Tokens a second from the first to the last token of one streamed request, prefill left out. */
+/** Tokens per second from the first to the last token of one streamed request, without prefill. */
 export async function measureDecode(
   client: Trainyard,
   model: string,
@@ -43,7 +43,7 @@ export async function measureDecode(
   return (numTokens - numFirstTokens) / ((lastAtMs - (firstAtMs ?? 0)) / 1000);
 }
 
-/** Completion tokens a second of 8 prompts × n=8 at once. */
+/** Completion tokens per second of 8 prompts × n=8 at once. */
 export async function measureRollouts(client: Trainyard, model: string, seed: number): Promise<number> {
   const startedAt = performance.now();
   const groups = await Promise.all(
@@ -63,7 +63,7 @@ export async function measureRollouts(client: Trainyard, model: string, seed: nu
   return numTokens / ((performance.now() - startedAt) / 1000);
 }
 
-/** Trains one small step, so that there is an adapter to serve. @returns the model's name */
+/** Trains one small step, to have an adapter to serve. @returns the model's name */
 export async function publishAdapter(client: Trainyard, base: string): Promise<string> {
   const model = await client.models.register({
     project: 'bench',

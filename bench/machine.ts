@@ -1,14 +1,14 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 
-/** Clock ticks a second in /proc, fixed at 100 on Linux. */
+/** Clock ticks per second in /proc, fixed at 100 on Linux. */
 const TICKS_PER_SECOND = 100;
 
 interface CpuSample {
   readonly atMs: number;
-  /** seconds that all processes together computed */
+  /** processor seconds of all processes */
   readonly busySeconds: number;
-  /** seconds of this process, of what is measured, and of everything below them */
+  /** seconds of this process, the measured ones, and all their descendants */
   readonly ownSeconds: number;
 }
 
@@ -18,10 +18,10 @@ export function machineLine(): string {
 }
 
 /**
- * Contention breaks timings rather than scaling them, so a bench says how much the others computed meanwhile.
- *
- * @param measured processes that are no others, though they are not below this one
- * @returns null where /proc is absent
+ * Sample of processor times. Contention distorts timings instead of scaling them, so a bench reports the load
+ * of other processes.
+ * @param measured processes that count as own, although they are not descendants
+ * @returns null without /proc
  */
 export function sampleCpu(measured: readonly number[] = []): CpuSample | null {
   try {
@@ -37,14 +37,17 @@ export function sampleCpu(measured: readonly number[] = []): CpuSample | null {
   }
 }
 
-/** Cores that other processes kept busy between two samples. */
+/** Cores that other processes used between two samples. */
 export function otherCores(before: CpuSample | null, after: CpuSample | null): number | null {
   if (before === null || after === null) return null;
   const busy = after.busySeconds - before.busySeconds - (after.ownSeconds - before.ownSeconds);
   return Math.max(0, busy / ((after.atMs - before.atMs) / 1000));
 }
 
-/** Waits until other processes use at most a quarter of a core, for so long at most. @returns what they use at the end */
+/**
+ * Waits until other processes use at most a quarter of a core, for at most `maxWaitMs`.
+ * @returns their use at the end
+ */
 export async function waitUntilQuiet(maxWaitMs: number): Promise<number | null> {
   const deadline = performance.now() + maxWaitMs;
   for (;;) {
@@ -55,14 +58,14 @@ export async function waitUntilQuiet(maxWaitMs: number): Promise<number | null> 
   }
 }
 
-/** Processes below `roots`, and these. Empty where /proc is absent. */
+/** Descendants of `roots`, and these themselves. Empty without /proc. */
 export function processesBelow(roots: readonly number[], table = processTable()): number[] {
   const isBelow = (pid: number | undefined): boolean =>
     pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(table.get(pid)?.parent));
   return [...table.keys()].filter(isBelow);
 }
 
-/** Processor time of processes and of everything below them. A child that has ended counts through its parent. */
+/** Processor time of processes and their descendants. An ended child counts through its parent. */
 export function secondsOf(roots: readonly number[]): number {
   const table = processTable();
   let ticks = 0;

@@ -1,8 +1,8 @@
 /**
- * One table of what the service does on this machine:   npm run bench   (about 5 minutes)
+ * Table of the service's speeds on this machine:   npm run bench   (about 5 minutes)
  *
- * Every figure is the median of interleaved rounds with different seeds, with the range beside it and what other processes computed meanwhile:
- * contention breaks such figures rather than scaling them.
+ * Every figure is the median of interleaved rounds with different seeds, with its range and the load of other
+ * processes: contention distorts such figures instead of scaling them.
  */
 import { parseArgs } from 'node:util';
 
@@ -24,7 +24,7 @@ interface Measurement {
   readonly name: string;
   readonly unit: string;
   readonly how: string;
-  /** @param seed a different one each round */
+  /** @param seed different in each round */
   readonly measure: (seed: number) => Promise<number>;
 }
 
@@ -104,7 +104,7 @@ await run([
 
 printTable();
 
-/** Round by round through all of them, so that a slow minute hits each alike. */
+/** Runs all measurements per round, so that a slow minute affects all of them. */
 async function run(measurements: readonly Measurement[]): Promise<void> {
   for (let round = 0; round < numRounds; round++) {
     for (const measurement of measurements) {

@@ -1,4 +1,4 @@
-/** @param share in [0, 1] @returns NaN of no samples */
+/** @param share in [0, 1] @returns NaN without samples */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;

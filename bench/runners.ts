@@ -1,9 +1,11 @@
 /**
- * A step of the decoder and of llama.cpp, in turns, and what adapters cost:
- * `npm run bench:runners` or `node --conditions=@trainyard/source bench/runners.ts [--rounds N] [--threads N] [--only SHAPE]…`.
+ * A step of the decoder and of llama.cpp, in turns, and the cost of adapters:
+ * `npm run bench:runners` or `node --conditions=@trainyard/source bench/runners.ts [--rounds N] [--threads N]
+ * [--only SHAPE]…`.
  *
- * Groups of sequences behind prompts of 376 tokens, each with tokens of its own; every row wants its logits. Wall time and processor time of all threads are medians
- * over the rounds: beside other work the processor time says more.
+ * Groups of sequences after prompts of 376 tokens, each with its own tokens; every row requests its logits.
+ * Wall time and processor time of all threads are medians
+ * over the rounds: on a busy machine the processor time is more reliable.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -23,7 +25,7 @@ import { median } from './percentile.ts';
 const PROMPT_TOKENS = 376;
 const RANK = 8;
 const MAX_ADAPTERS = 16;
-/** Groups, sequences of each, adapters that they use in turns. */
+/** Groups, sequences per group, adapters that they use in turns. */
 const SHAPES = {
   '1': [1, 1, 0],
   '8 of a group': [1, 8, 0],

@@ -1,9 +1,10 @@
 /**
- * The cost of the store:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
+ * Cost of the store:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
  *
- * Each row is a share of what a busy service writes or reads, on a fresh SQLite file in the temporary folder (`TMPDIR` moves it). With another checkout the
- * two run the same piece one after the other, first the one and then the other; the ratio is the median over the rounds, above 1 when
- * this checkout is faster. The figures stand beside what other processes computed meanwhile.
+ * Each row is a part of a busy service's writes or reads, on a fresh SQLite file in the temporary folder (set
+ * by `TMPDIR`). With another checkout both run the same piece one after the other, in alternating order; the
+ * ratio is the median over the rounds, above 1 if this checkout is faster. The load of other processes is
+ * printed with the figures.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,7 +31,7 @@ interface Subject {
   readonly secret: string;
 }
 
-/** @returns how many things it did */
+/** @returns the number of operations */
 type Piece = (subject: Subject, round: number) => Promise<number>;
 
 const PIECES: Readonly<Record<string, Piece>> = {
@@ -79,10 +80,10 @@ const PIECES: Readonly<Record<string, Piece>> = {
   },
 };
 
-/** As long runs have. */
+/** As in long runs. */
 const NUM_TRAJECTORIES = 100_000;
 
-/** A model with many trajectories goes, while another writer asks for its turn again and again. */
+/** Deletes a model with many trajectories, while another writer repeatedly requests its turn. */
 async function deletion({ store, entityId }: Subject): Promise<string> {
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
   const made = await store.createModel({ entityId, project: 'p', name: 'large', baseModel: 'b', lora });
@@ -100,7 +101,7 @@ async function deletion({ store, entityId }: Subject): Promise<string> {
   while (!isOver) {
     const askedAt = performance.now();
     await store.ensureEntity('bench');
-    // The store answers within the turn, and the deletion goes on in the next.
+    // The store answers within the turn, and the deletion continues in the next.
     await nextTurn();
     waits.push(performance.now() - askedAt);
   }
@@ -122,7 +123,7 @@ try {
     for (let round = -1; round < Number(values.rounds); round++) {
       const mine = await rateOf(piece, here, round);
       const other = there === null ? null : await rateOf(piece, there, round);
-      if (round < 0) continue; // the first makes statements and caches
+      if (round < 0) continue; // the first round prepares statements and caches
       rates.push(mine);
       if (other !== null) ratios.push(mine / other);
     }
@@ -148,7 +149,7 @@ async function subjectOf(open: OpenStore, name: string): Promise<Subject> {
   return { store, entityId, secret, modelId: made.model.id };
 }
 
-/** Opens the store of another checkout, which may have an older way to be opened. */
+/** Opens the store of another checkout, which may have an older interface. */
 async function openerOf(checkout: string): Promise<OpenStore> {
   const file = pathToFileURL(join(resolve(checkout), 'packages/store/src/index.ts')).href;
   const other = (await import(file)) as { openSqliteStore?: OpenStore; SqliteStore?: { open: OpenStore } };

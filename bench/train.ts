@@ -1,8 +1,9 @@
 /**
- * The training step against PyTorch and peft on this machine:   npm run bench:train   (about 10 minutes)
+ * Training step compared with PyTorch and peft on this machine:   npm run bench:train   (about 10 minutes)
  *
- * Both sides take turns on the same sequences with the same weights, two threads each; what counts is the ratio within a round, since other
- * processes make both slower. `--long` adds rows that have to fit into memory. Where "npm run bf16" has fetched its library, ours is measured in bf16 too.
+ * Both sides take turns on the same sequences with the same weights, two threads each; the result is the
+ * ratio within a round, because other processes slow down both. `--long` adds rows that must fit into memory.
+ * If "npm run bf16" has fetched its library, ours is also measured in bf16.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -54,7 +55,7 @@ const weightsPath = join(directory, 'model.safetensors');
 
 interface Side {
   readonly name: string;
-  /** Skipped for shapes of one sequence, where there is nothing to pack. */
+  /** Skipped for shapes of one sequence, which have nothing to pack. */
   readonly isForGroups: boolean;
   /** @returns seconds and log-probabilities of the trained tokens */
   readonly step: (seed: number, shape: GroupShape) => Promise<{ seconds: number; logprobs: ArrayLike<number> }>;
@@ -105,7 +106,7 @@ try {
   for (const shape of SHAPES) {
     const own = sides.filter((side) => !side.isForGroups || shape.numSequences > 1);
     const seconds = own.map((): number[] => []);
-    // Sessions and kernels are made at the first step; its length does not matter.
+    // Sessions and kernels are created in the first step, of any length.
     for (const side of own) await side.step(99, { ...shape, promptTokens: 16, completionTokens: 16 });
     ours.takeRuns();
     const others: (number | null)[] = [];
@@ -191,7 +192,7 @@ function printComparison(
   }
 }
 
-/** Where our step's time went, by graph: lanes run side by side, so their times add up to twice the wall time. */
+/** Time of our step by graph: lanes run in parallel, so their times add up to twice the wall time. */
 function printParts(runs: readonly GraphTiming[], seconds: readonly number[], peakRates: readonly number[]): void {
   const total = 1000 * seconds.reduce((sum, value) => sum + value, 0);
   console.log(`${'graph'.padEnd(30)}${'% of step'.padStart(10)}${'GF/s'.padStart(8)}`);
@@ -213,7 +214,7 @@ function printParts(runs: readonly GraphTiming[], seconds: readonly number[], pe
   );
 }
 
-/** Sequences may come in another order on the two sides: compares sorted values. */
+/** Compares sorted values, because the order of sequences may differ. */
 function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   const [one, other] = [a, b].map((all) => Float64Array.from(all).toSorted());
   if (one!.length !== other!.length) throw new Error(`${one!.length} trained tokens here, ${other!.length} there`);

@@ -26,15 +26,15 @@ export interface GroupShape {
 
 export const DEFAULT_SHAPE: GroupShape = { numSequences: 8, promptTokens: 384, completionTokens: 64 };
 
-/** Tokens of all sequences: what a trainer that shares nothing would compute. */
+/** Tokens of all sequences: the work of a trainer without sharing. */
 export const numTokens = (shape: GroupShape): number =>
   shape.numSequences * (shape.promptTokens + shape.completionTokens);
 
-/** One step's wall time in seconds, and the part of it that is ours: packing, loss, optimizer. */
+/** Wall time of one step in seconds, and our part of it: packing, loss, optimizer. */
 export interface StepTime {
   readonly total: number;
   readonly mathematics: number;
-  /** One for each trained token, in the order of the sequences. */
+  /** One per trained token, in the order of the sequences. */
   readonly logprobs: Float32Array;
 }
 
@@ -46,7 +46,7 @@ export interface TrainingBench {
   close(): void;
 }
 
-/** A policy with matrices in bf16, by that oneDNN. */
+/** A policy with matrices in bf16, computed by that oneDNN. */
 export function openBf16Policy(oneDnnPath: string): TrainablePolicy {
   using file = GgufFile.open(defaultModelPath());
   const architecture = readArchitecture(file);
@@ -61,7 +61,10 @@ export function openBf16Policy(oneDnnPath: string): TrainablePolicy {
   return policy;
 }
 
-/** The trainer alone, in this process: no service, no arbiter. @param policy default: an ordinary one, whose graph runs are told */
+/**
+ * Only the trainer, in this process: no service, no arbiter.
+ * @param policy default: an ordinary one, which reports graph runs
+ */
 export async function openTrainingBench(policy?: TrainablePolicy): Promise<TrainingBench> {
   let runs: GraphTiming[] = [];
   const model =
@@ -72,9 +75,9 @@ export async function openTrainingBench(policy?: TrainablePolicy): Promise<Train
       numThreads: 2,
       onRun: (run) => void runs.push(run),
     }));
-  // What a job goes through, so that the seam is in the figures.
+  // The path of a job, so that the results include the interface.
   const learner = new EmbeddedLearner({ policy: model, versions: new LocalVersions() });
-  // A rate of 0: every step computes the same policy, so that its log-probabilities can be compared with those of others.
+  // A rate of 0: every step computes the same policy, so that log-probabilities can be compared with others.
   const config = { ...resolveTrainingConfig({}), learningRate: 0 };
 
   return {
@@ -125,7 +128,7 @@ export async function openTrainingBench(policy?: TrainablePolicy): Promise<Train
   };
 }
 
-/** Sequences of one prompt with random tokens; what they say does not change what they cost. */
+/** Sequences of one prompt with random tokens, whose cost does not depend on their content. */
 export function group(seed: number, shape: GroupShape): CreditedSequence[] {
   const { numSequences, promptTokens, completionTokens } = shape;
   let state = seed >>> 0;

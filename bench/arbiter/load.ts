@@ -5,25 +5,28 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { ConflictError, type Trainyard } from '@trainyard/sdk';
 import { gatherGroup } from '@trainyard/sdk/rollouts';
 
-/** Sizes of what is sampled and trained. */
+/** Sizes of sampling and training. */
 export interface LoadSizes {
-  /** Length of a streamed reply, tokens; the next one follows at once. */
+  /** Length of a streamed reply, tokens; the next reply follows at once. */
   readonly replyTokens: number;
   readonly promptWords: number;
-  /** Trajectories of a gradient step, and tokens of each. */
+  /** Trajectories per gradient step, and tokens of each. */
   readonly groupSize: number;
   readonly trainedTokens: number;
 }
 
 export const FULL: LoadSizes = { replyTokens: 128, promptWords: 200, groupSize: 4, trainedTokens: 48 };
-/** The least that reaches every line: its figures mean nothing. */
+/** Smallest sizes that run every line; the results mean nothing. */
 export const SHORT: LoadSizes = { replyTokens: 16, promptWords: 10, groupSize: 2, trainedTokens: 8 };
 
-/** Gradient steps of a job: more than are taken before it is cancelled, and the most that a job may have. */
+/** Gradient steps of a job: the maximum, which is never reached before it is cancelled. */
 const JOB_STEPS = 256;
 const POLL_MS = 50;
 
-/** Milliseconds between one token and the next of the same stream, while `signal` lets them go on; streams follow each other without a pause. */
+/**
+ * Milliseconds between consecutive tokens of a stream, until `signal` aborts; streams follow each other
+ * without a pause.
+ */
 export async function streamChats(
   client: Trainyard,
   model: string,
@@ -66,7 +69,7 @@ export async function streamChats(
   return gapsMs;
 }
 
-/** A model to train, and what it is trained on. */
+/** A model to train, and its training data. */
 export interface TrainedModel {
   readonly id: string;
   readonly group: WireTrajectoryGroup;
@@ -90,16 +93,19 @@ export async function registerTrained(client: Trainyard, baseModel: string, size
   return { id, group };
 }
 
-/** Gradient steps of a job that goes on until it is stopped. */
+/** A job that takes gradient steps until it is stopped. */
 export interface RunningJob {
-  /** Sequence tokens a second of the steps since the last call: those that have ended, over the time that they took, waiting for the cores included. */
+  /**
+   * Sequence tokens per second of the steps completed since the last call, including their wait for the
+   * cores.
+   */
   takeSpeed(): Promise<number>;
-  /** Resolves once it has taken so many steps since the last call of `takeSpeed`. */
+  /** Resolves after `numSteps` steps since the last call of `takeSpeed`. */
   reached(numSteps: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Resolves when the job has taken its first step: weights are loaded, threads have started. */
+/** Resolves after the job's first step: weights are loaded, threads have started. */
 export async function startJob(client: Trainyard, { id, group }: TrainedModel): Promise<RunningJob> {
   const groups = Array.from({ length: JOB_STEPS }, () => group);
   const { id: jobId } = await client.trainingJobs.create({
@@ -139,10 +145,10 @@ export async function startJob(client: Trainyard, { id, group }: TrainedModel): 
     },
     stop: async () => {
       await client.trainingJobs.cancel(jobId).catch((error: unknown) => {
-        // It has ended meanwhile.
+        // It has ended in the meantime.
         if (!(error instanceof ConflictError)) throw error;
       });
-      // It computes until the end of a layer; what comes next must not be beside that.
+      // It computes until the end of a layer; the next measurement must not overlap with that.
       for await (const _event of client.trainingJobs.watch(jobId));
     },
   };

@@ -1,12 +1,13 @@
 /**
- * Streamed chats and a training job beside each other on the same cores:
+ * Streamed chats and a concurrent training job on the same cores:
  *
- *   npm run bench:arbiter                            a service as it is, and one in which one host computes at a time, in turns
- *   npm run bench:arbiter -- --against unshared      one in which nobody shares the cores out in its place
+ *   npm run bench:arbiter                            the normal service, and one in which one host computes at a time, in turns
+ *   npm run bench:arbiter -- --against unshared      instead, one without arbitration of the cores
  *   npm run bench:arbiter -- --chats 1 --rounds 5    one chat at a time
- *   npm run bench:arbiter -- --short                 the smallest run that reaches everything, whose figures mean nothing
+ *   npm run bench:arbiter -- --short                 the smallest run of all parts; its figures mean nothing
  *
- * In each round each service does in turns: chats alone, training alone, both. `--settings engine-share=0.5` (repeatable) are settings of both services.
+ * In each round each service runs in turns: only chats, only training, both. `--settings engine-share=0.5`
+ * (repeatable) are settings of both services.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -35,7 +36,7 @@ const sizes = values.short ? SHORT : FULL;
 const numRounds = values.short ? 1 : Number(values.rounds);
 const seconds = values.short ? 1 : Number(values.seconds);
 const chatCounts = (values.short ? ['1'] : values.chats).map(Number);
-/** Gradient steps that a speed rests on. */
+/** Minimum gradient steps for a speed. */
 const MIN_STEPS = values.short ? 1 : 3;
 
 interface Side {
@@ -46,7 +47,7 @@ interface Side {
   readonly trained: TrainedModel;
 }
 
-/** One round of one service at one number of chats. Gaps are in milliseconds, speeds in tokens a second. */
+/** One round of one service with one number of chats. Gaps are in milliseconds, speeds in tokens per second. */
 interface Round {
   readonly aloneP50: number;
   readonly aloneP95: number;
@@ -106,7 +107,7 @@ async function measure({ client, base, trained }: Side, numStreams: number, seed
     await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
     const trainingAlone = await job.takeSpeed();
     const beside = await chatsUntil(
-      // A step that was half over when the chats began would count as faster than it is.
+      // A step that was half done at the start of the chats would seem too fast.
       job.reached(1).then(async () => {
         await job.takeSpeed();
         await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);

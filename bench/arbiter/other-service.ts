@@ -1,10 +1,11 @@
 /**
- * The service with another way to share the cores out, for `bench:arbiter` to compare with: `turns` (one host computes at a time, as if the threads of all spun) or
- * `unshared` (nobody shares them out). It takes its settings from the environment alone.
+ * The service with another arbitration of the cores, for comparison in `bench:arbiter`: `turns` (one host
+ * computes at a time, as if all threads spun) or `unshared` (no arbitration). Reads its settings only from
+ * the environment.
  */
 import { ComputeArbiter, type ComputePort, type ComputeSections, resolveConfig, startService } from '@trainyard/server';
 
-/** Whoever asks for the cores has them, whoever else computes. */
+/** Grants every request at once. */
 const unshared: ComputeSections = {
   join: (_name: string, _share: number, port: ComputePort) => ({
     request: () => port.grant(),
@@ -17,7 +18,7 @@ const unshared: ComputeSections = {
   section: () => unshared,
 };
 
-/** The arbiter, told of every host that it computes alone. */
+/** The arbiter with every host declared as `alone`. */
 function inTurns(): ComputeSections {
   const arbiter = new ComputeArbiter();
   const alone = (shares: Pick<ComputeSections, 'join'>): Pick<ComputeSections, 'join'> => ({

@@ -1,12 +1,13 @@
 /**
- * A crowd of streams with long prompts, and the memory of every process of the service meanwhile:
+ * A crowd of streams with long prompts, and the memory of every process of the service:
  *
- *   npm run bench:crowd                                      500 streams with prompts of 50 kB, of which each sees its last 1,000 tokens
+ *   npm run bench:crowd                                      500 streams with prompts of 50 kB, truncated to their last 1,000 tokens
  *   npm run bench:crowd -- --settings capacity-tokens=4096   settings of the service
- *   npm run bench:crowd -- --seen 100 --tokens 4             shorter work behind the same prompts
- *   npm run bench:crowd -- --short                           the smallest run that reaches everything
+ *   npm run bench:crowd -- --seen 100 --tokens 4             shorter work with the same prompts
+ *   npm run bench:crowd -- --short                           the smallest run of all parts
  *
- * Beside them one client of another entity asks for short replies, one after the other. The crowd comes in waves (`--waves`): memory that grew with each would show.
+ * At the same time one client of another entity requests short replies, one after the other. The crowd comes
+ * in waves (`--waves`): memory that grew with each would show.
  */
 import { parseArgs } from 'node:util';
 

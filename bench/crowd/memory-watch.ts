@@ -3,19 +3,22 @@ import { readFileSync } from 'node:fs';
 import { processesBelow } from '../machine.ts';
 import { proportionalBytes } from '../serving/local-process.ts';
 
-/** How often it looks, ms. */
+/** Interval of readings, ms. */
 const EVERY_MS = 250;
 
 /** Memory of one process, bytes. */
 export interface ProcessMemory {
   readonly name: string;
-  /** At the first look, at most at any look, and at the last. */
+  /** At the first reading, the maximum, and at the last reading. */
   readonly first: number;
   readonly peak: number;
   readonly last: number;
 }
 
-/** Looks at the memory of a process and of all below it until it is stopped: what each has to itself, and its part of what it shares (PSS). */
+/**
+ * Reads the memory of a process and its descendants until stopped: private memory plus a share of shared
+ * memory (PSS).
+ */
 export class MemoryWatch {
   readonly #root: number;
   readonly #seen = new Map<number, ProcessMemory>();
@@ -27,7 +30,7 @@ export class MemoryWatch {
     this.#timer = setInterval(() => this.#look(), EVERY_MS);
   }
 
-  /** The processes in the order in which they were started. Empty where /proc is absent. */
+  /** The processes in order of their start. Empty without /proc. */
   stop(): ProcessMemory[] {
     clearInterval(this.#timer);
     this.#look();
@@ -37,7 +40,7 @@ export class MemoryWatch {
   #look(): void {
     for (const pid of processesBelow([this.#root])) {
       const bytes = proportionalBytes([pid]);
-      // One that has ended has none.
+      // An ended process has none.
       if (bytes === null || bytes === 0) continue;
       const known = this.#seen.get(pid);
       this.#seen.set(
@@ -50,7 +53,7 @@ export class MemoryWatch {
   }
 }
 
-/** `engine`, `trainer`, … of a host; its number of another process. */
+/** `engine`, `trainer`, … for a host; the pid for another process. */
 function hostName(pid: number): string {
   try {
     return /([a-z]+)-host\.ts/.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.[1] ?? `process ${pid}`;

@@ -1,7 +1,6 @@
 /**
- * A prompt of so many bytes that shares no beginning with those of other numbers.
- *
- * @param words that it is made of, in an order that its number decides
+ * A prompt of that many bytes without a common prefix with other numbers' prompts.
+ * @param words of the prompt, in an order derived from its number
  */
 export function longPrompt(index: number, numBytes: number, words: readonly string[]): string {
   let state = index >>> 0;

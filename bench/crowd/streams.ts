@@ -1,28 +1,28 @@
 import http from 'node:http';
 
-/** A service to be asked. */
+/** A service to call. */
 export interface Target {
   /** ends in `/v1` */
   readonly url: string;
   readonly apiKey: string;
 }
 
-/** The whole of what a client was told. */
+/** Everything a client received. */
 export interface StreamEnd {
-  /** Null: the connection ended before there was an answer. */
+  /** Null: the connection ended without an answer. */
   readonly status: number | null;
   readonly retryAfter: string | null;
-  /** Tokens told in the events of a stream. */
+  /** Tokens in the events of a stream. */
   readonly numTokens: number;
-  /** How a stream ended: with `[DONE]`, with an error of its own, or with neither, as none must. Of a refusal `refused`. */
+  /** End of a stream: `[DONE]`, its own error, or neither, which is a fault. `refused` for a refusal. */
   readonly end: 'done' | 'error' | 'refused' | 'cut';
-  /** From the request to its end. */
+  /** From the request to its end, ms. */
   readonly tookMs: number;
-  /** The code of an error, in its stream or as the answer. */
+  /** Code of an error, in the stream or as the answer. */
   readonly code: string | null;
 }
 
-/** Sends one chat as a stream on a connection of its own, and reads the answer to its end. Never rejects. */
+/** Sends one chat as a stream on its own connection, and reads the answer to its end. Never rejects. */
 export function streamOnce(target: Target, body: object): Promise<StreamEnd> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<StreamEnd>();
@@ -39,7 +39,7 @@ export function streamOnce(target: Target, body: object): Promise<StreamEnd> {
     let text = '';
     response.setEncoding('utf8').on('data', (part: string) => (text += part));
     response.on('close', () => settle({ status, retryAfter, ...(status === 200 ? streamEnd(text) : refusal(text)) }));
-    // The close that follows tells.
+    // The following close reports it.
     response.on('error', () => undefined);
   });
   request.end(JSON.stringify({ ...body, stream: true }));
@@ -68,7 +68,7 @@ function refusal(text: string): Pick<StreamEnd, 'numTokens' | 'end' | 'code'> {
   }
 }
 
-/** Ends by what they were: `200 done` → how many. */
+/** Number of ends by kind: `200 done` → number. */
 export function countEnds(ends: readonly StreamEnd[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status, end, code } of ends) {

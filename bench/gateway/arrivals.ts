@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 const MODULE = new URL('./arrival-clock.ts', import.meta.url);
-/** For the thread to start in. */
+/** Time for the thread to start. */
 const LEAD_MS = 200;
 
 /** Times of a Poisson process, ms. */
@@ -17,9 +17,10 @@ export function arrivals({ rate, seconds, seed }: { rate: number; seconds: numbe
 }
 
 /**
- * Calls `act` at each of the times (ms from the start, ascending) with how late that was, ms. A timer of Node's ends at whole milliseconds and looks for what is due
- * once in each: at 500 a second two of five would be sent together with another, and wait for it at whatever answers them. So another thread keeps the time.
- * @returns the start, in the time of `performance.now()`, when the last one was called
+ * Calls `act` at each of the times (ms from the start, ascending) with its delay, ms. Node's timers fire at
+ * whole milliseconds, all due ones together: at 500 per second two of five would be sent together with
+ * another, and wait for it at the server. So another thread keeps the time.
+ * @returns the start on the clock of `performance.now()`, after the last call
  */
 export async function atTimes(due: readonly number[], act: (lateMs: number) => void): Promise<number> {
   const startAt = performance.now() + LEAD_MS;

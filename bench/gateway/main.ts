@@ -1,14 +1,14 @@
 /**
- * The latency that the service adds to a back end which answers at once, beside LiteLLM's proxy:
+ * Latency that the service adds to a back end that answers at once, compared with LiteLLM's proxy:
  *
- *   npm run bench:gateway                              100 and 500 streamed requests a second, three rounds of 10 s each
+ *   npm run bench:gateway                              100 and 500 streamed requests per second, three rounds of 10 s each
  *   npm run bench:gateway -- --rate 500 --rounds 5     one rate
- *   npm run bench:gateway -- --against FOLDER --without-litellm     another checkout of ours beside this one
- *   npm run bench:gateway -- --engine-port --without-litellm     what samples behind a port beside what samples in hosts of the service
- *   npm run bench:gateway -- --awake                   processes of the lowest class keep the cores from being given back (Linux)
- *   npm run bench:gateway -- --short                   the smallest run that reaches everything, whose figures mean nothing
+ *   npm run bench:gateway -- --against FOLDER --without-litellm     another checkout compared with this one
+ *   npm run bench:gateway -- --engine-port --without-litellm     an engine behind a port compared with hosts of the service
+ *   npm run bench:gateway -- --awake                   processes of the lowest class keep the cores busy (Linux)
+ *   npm run bench:gateway -- --short                   the smallest run of all parts; its figures mean nothing
  *
- * Rounds are interleaved, and each target gets requests at the same random times. bench/README.md says what "added" is.
+ * Rounds are interleaved, and each target gets requests at the same random times. bench/README.md defines "added".
  */
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -40,7 +40,7 @@ const OURS = 'packages/server/src/testing/instant-main.ts';
 /** Until code is compiled and connections are open. */
 const WARMUP_REQUESTS = 30_000;
 const WARMUP_SECONDS = 30;
-/** A target with less to do is done with what it was sent, answered or not; cores. */
+/** A target that uses less has finished its requests, answered or not; cores. */
 const IDLE_CORES = 0.1;
 const MAX_SETTLE_MS = 60_000;
 
@@ -101,7 +101,7 @@ async function measureOnce(target: Target, all: readonly Target[], rate: number,
   return { ...result, cpuMs, others: otherCores(before, sampleCpu(measured)) ?? Number.NaN };
 }
 
-/** Requests that were not answered in time may still be computed, and would be in the way of the next one. */
+/** Requests that were not answered in time may still be computed, and would disturb the next measurement. */
 async function settle({ pids }: Target): Promise<void> {
   const deadline = performance.now() + MAX_SETTLE_MS;
   for (let used = Infinity; used > IDLE_CORES && performance.now() < deadline;) {

@@ -9,7 +9,10 @@ import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 const STREAMED_TOKENS = 2_000;
 const NUM_ANSWERS = 300;
 
-/** The cost of the HTTP side by itself: the real routes, auth and store in front of an engine that answers at once. In milliseconds. */
+/**
+ * Cost of HTTP by itself: the real routes, auth and store with an engine that answers at once. In
+ * milliseconds.
+ */
 export async function measureGateway(what: 'answer' | 'token'): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'trainyard-gateway-'));
   const store = await openSqliteStore(join(directory, 'bench.sqlite'));

@@ -22,7 +22,10 @@ export interface Started extends Target {
   stop(): Promise<void>;
 }
 
-/** Starts a module of ours, of this checkout or another, that prints `URL` and `KEY`, and ends with its standard input. */
+/**
+ * Starts a module of this checkout or another, which prints `URL` and `KEY`, and ends with its standard
+ * input.
+ */
 export async function startModule(
   name: string,
   path: string,
@@ -50,13 +53,13 @@ export async function startModule(
   throw new Error(`${name} ended before it was ready:\n${output}`);
 }
 
-/** With `BENCH_PROFILE=<folder>` each module leaves a profile of its processor time there. */
+/** With `BENCH_PROFILE=<folder>` each module writes a profile of its processor time there. */
 function profiling(name: string): string[] {
   const folder = process.env['BENCH_PROFILE'];
   return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(folder, name)}`];
 }
 
-/** LiteLLM's proxy in front of a stub, with a key and nothing else: no database, no callbacks, no log of requests. */
+/** LiteLLM's proxy with a stub, with a key and nothing else: no database, callbacks or request log. */
 export async function startLitellm(stub: Target, numWorkers: number): Promise<Started> {
   const environment = virtualEnvironment(
     join(ROOT, '.cache/venv-litellm'),
@@ -68,7 +71,7 @@ export async function startLitellm(stub: Target, numWorkers: number): Promise<St
   }
   const folder = mkdtempSync(join(tmpdir(), 'trainyard-litellm-'));
   const config = join(folder, 'config.yaml');
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(
     config,
     JSON.stringify({
@@ -110,15 +113,14 @@ export async function startLitellm(stub: Target, numWorkers: number): Promise<St
   return { name: 'litellm', url: `${url}/v1`, key: LITELLM_KEY, pids: [child.pid!], stop };
 }
 
-/** Until the process that wants it is gone, however it went. */
+/** Runs until its parent has ended, for any reason. */
 const COMPUTE_WHILE_WANTED = 'const { ppid } = process; while (process.ppid === ppid) for (let i = 0; i < 1e7; i++);';
 
 /**
- * A process a core that computes while nobody else does, in the scheduler's class for that. A virtual machine gives an idle core back: whoever is woken there waits
- * for it, and finds in memory what was in its caches.
- *
+ * One process per core that computes in the scheduler's idle class. A virtual machine gives an idle core
+ * back, which delays the next process there and empties its caches.
  * @returns ends them
- * @throws {Error} where there is no `chrt`
+ * @throws {Error} without `chrt`
  */
 export async function keepAwake(): Promise<() => void> {
   const children = cpus().map(() =>

@@ -4,28 +4,28 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { arrivals, atTimes } from './arrivals.ts';
 
 const NUM_TOKENS = 8;
-/** The stub's answer in so many tokens. */
+/** The stub's answer with that many tokens. */
 const REPLY = 'word wor';
 
-/** Some server of OpenAI's chat completions with the model `instant`. */
+/** A server of OpenAI's chat completions with the model `instant`. */
 export interface Target {
   readonly name: string;
   /** ends in `/v1` */
   readonly url: string;
   readonly key: string;
-  /** processes whose time is the target's, and not the stub's behind it */
+  /** processes of the target itself, without the stub */
   readonly pids: readonly number[];
 }
 
-/** Latencies in ms, of those that were answered. */
+/** Latencies of the answered requests, ms. */
 export interface Load {
   readonly firstMs: number[];
   readonly wholeMs: number[];
   readonly numSent: number;
   readonly numFailed: number;
-  /** Delay of each request behind its due time: the client's own, which is in no latency. */
+  /** Delay of each request after its due time, caused by the client and not part of the latency. */
   readonly lateMs: number[];
-  /** Answered a second, from the first request to the last answer. */
+  /** Answers per second, from the first request to the last answer. */
   readonly perSecond: number;
 }
 
@@ -39,16 +39,18 @@ const BODY = JSON.stringify({
   temperature: 0.7,
   stream: true,
 });
-/** Behind the last request: who has not answered by then counts as failed. */
+/** Wait after the last request: later answers count as failed. */
 const MAX_WAIT_MS = 10_000;
-/** More in flight than that are not sent but counted as failed: such a target is long past its limit. */
+/**
+ * Above this number in flight requests are not sent but counted as failed: such a target is far beyond its
+ * limit.
+ */
 const MAX_IN_FLIGHT = 2_000;
 
 /**
- * Sends streamed requests at random times of one rate, however fast they are answered. What it gets is checked when all is over: a client that reads and compares
- * while it measures takes the cores from what it measures.
- *
- * @param seed the same one gives the same times
+ * Sends streamed requests at random times of one rate, regardless of the answers. Checks the answers at the
+ * end: a client that parses during the measurement takes cores from the server.
+ * @param seed determines the times
  */
 export async function load(target: Target, options: { rate: number; seconds: number; seed: number }): Promise<Load> {
   const client = new Client(target);
@@ -74,12 +76,13 @@ export async function load(target: Target, options: { rate: number; seconds: num
   };
 }
 
-/** As many as come together in a burst of a measurement, which would otherwise be the first to open as many connections. */
+/** As many as in a burst of a measurement, which would otherwise be the first to open that many connections. */
 const WARMUP_CLIENTS = 16;
 
 /**
- * One request after the other of a few clients, which overloads nobody: until so many are answered or the time is over.
- * @throws {Error} at an answer that is not what it should be
+ * Sends the requests of a few clients one after the other, without overload, until that many are answered or
+ * the time is over.
+ * @throws {Error} for an unexpected answer
  */
 export async function warmUp(target: Target, numRequests: number, maxSeconds: number): Promise<void> {
   const client = new Client(target);
@@ -97,13 +100,13 @@ export async function warmUp(target: Target, numRequests: number, maxSeconds: nu
   client.close();
 }
 
-/** The end of an answer in pieces, as HTTP writes it. */
+/** End of a chunked HTTP answer. */
 const LAST_PIECE = Buffer.from('\r\n0\r\n\r\n');
 const ACCEPTED = 'HTTP/1.1 200 ';
-/** In the first event with a token, whatever else is in it. */
+/** Text in the first event with a token. */
 const FIRST_TOKEN = /"content": ?"w/;
 
-/** One request on its connection, and what came back. */
+/** One request on its connection, and its answer. */
 class Exchange {
   readonly sentAt = performance.now();
   firstAt: number | null = null;
@@ -111,12 +114,12 @@ class Exchange {
   readonly #pieces: Buffer[] = [];
   readonly #ended = Promise.withResolvers<void>();
 
-  /** Resolves at its end, whatever that was. */
+  /** Resolves at its end, for any reason. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
-  /** @returns whether that was the last of it */
+  /** @returns true if this was the last part */
   take(piece: Buffer): boolean {
     this.#pieces.push(piece);
     this.firstAt ??= FIRST_TOKEN.test(piece.toString('latin1')) ? performance.now() : null;
@@ -136,7 +139,7 @@ class Exchange {
     return head !== undefined && !head.toString('latin1', 0, ACCEPTED.length).startsWith(ACCEPTED);
   }
 
-  /** The answer where something is wrong with it; null: nothing is. */
+  /** The answer if it is faulty; null: none. */
   get fault(): string | null {
     const answer = Buffer.concat(this.#pieces).toString();
     if (this.endedAt === null || this.firstAt === null) return `no whole answer: ${answer}`;
@@ -154,7 +157,7 @@ class Exchange {
   }
 }
 
-/** A body in pieces, each behind its length in hexadecimal digits, put together. All of it is ASCII here. */
+/** Joins the chunks of a body, each after its length in hexadecimal digits. All of it is ASCII here. */
 function unchunked(body: string): string {
   let whole = '';
   for (let at = 0; at < body.length;) {
@@ -172,8 +175,8 @@ interface Chunk {
 }
 
 /**
- * Kept connections with the same request written over and over: bytes out, bytes in, and a look at their end. A client of Node's own takes twice the processor
- * time, and it shares the cores with what it measures.
+ * Kept connections that send the same request repeatedly: writes and reads bytes, and checks only for the
+ * end. Node's own client takes twice the processor time, on the cores shared with the server.
  */
 class Client {
   numInFlight = 0;
@@ -207,7 +210,7 @@ class Client {
     };
     const took = (piece: Buffer) => {
       const isLast = exchange.take(piece);
-      // Whatever a refusal says more, nobody waits for it.
+      // The rest of a refusal is ignored.
       if (exchange.isRefused) socket.destroy();
       if (!isLast) return;
       over();
@@ -228,7 +231,7 @@ class Client {
   #open(): Socket {
     const socket = connect(this.#port, this.#host).setNoDelay(true);
     this.#all.add(socket);
-    // The close that follows tells whoever waits.
+    // The following close reports it.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#all.delete(socket);

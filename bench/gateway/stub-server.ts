@@ -1,6 +1,6 @@
 /**
- * A server of OpenAI's chat completions that answers at once: `word word …`, a chunk a byte, up to `max_tokens`. It reads the body and checks nothing.
- * Prints `URL <…>/v1` and ends when its standard input does.
+ * A server of OpenAI's chat completions that answers at once: `word word …`, one chunk per byte, up to
+ * `max_tokens`. It reads the body without checks. Prints `URL <…>/v1` and ends with its standard input.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ process.stdin.resume().once('end', () => process.exit(0));
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST') {
-    // Proxies ask what there is, and whether it is well.
+    // Proxies request the models and the health.
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}');
     return;
   }

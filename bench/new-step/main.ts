@@ -1,8 +1,11 @@
 /**
- * Time from the commit of a step to its first token on two engines:   npm run bench:new-step   (about 3 minutes; `-- --rounds 5`)
+ * Time from the commit of a step to its first token on two engines:   npm run bench:new-step   (about 3
+ * minutes; `-- --rounds 5`)
  *
- * PostgreSQL, a bucket, an API process, two engines and a trainer, each a process of its own, on this machine. Each round trains one step of 64 rollouts (8 groups
- * of 8) and samples 64 rollouts of the new step as soon as its job has ended. Proxies in front of the bucket and of the engines give the times of the parts.
+ * PostgreSQL, a bucket, an API process, two engines and a trainer, each in its own process, on this machine.
+ * Each round trains one step of 64 rollouts (8 groups
+ * of 8) and samples 64 rollouts of the new step as soon as its job has ended. Proxies for the bucket and the
+ * engines measure the parts.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -37,7 +40,7 @@ await using stack = new AsyncDisposableStack();
 const cluster = stack.adopt(await PostgresCluster.start(postgres), (server) => server.stop());
 const { bucketUrl, bucketName } = await openBucket();
 const bucketOrigin = new URL(bucketUrl).origin;
-/** A way to the bucket for each process, so that its requests can be told from others'. */
+/** A proxy to the bucket per process, to distinguish its requests. */
 const bucketWay = async () => stack.use(await WatchedProxy.open(bucketOrigin));
 const through = (way: WatchedProxy) => ({ TRAINYARD_BUCKET: bucketUrl.replace(bucketOrigin, way.origin) });
 const parts = stack.adopt(
@@ -70,7 +73,10 @@ const api = await parts.api({ ...through(await bucketWay()), TRAINYARD_MODEL: '/
 const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
 const own = [api.pid, trainer.pid, ...engines.map(({ part }) => part.pid)];
 
-/** Processor time of the service at each commit and each first token: on a busy machine it says more than the time that passed. */
+/**
+ * Processor time of the service at each commit and each first token: on a busy machine it is more meaningful
+ * than elapsed time.
+ */
 const computed: { readonly at: number; readonly seconds: number }[] = [];
 const noteComputed = () => computed.push({ at: performance.now(), seconds: secondsOf(own) });
 trainerBucket.onEnd = ({ method, path }) => {
@@ -108,7 +114,7 @@ for (let round = 0; round <= Number(values.rounds); round++) {
       calls: calls.exchanges,
       firstTokens,
     });
-    // The first step compiles what all later ones run.
+    // The first step compiles code for all later ones.
     if (round > 0) rounds.push(times);
     const cells = [`${round + 1}`, `${index + 1}`, ...PARTS.map((part) => seconds(times[part])), seconds(times.total)];
     const computedSeconds = computedBy(times.firstTokenAt) - computedBy(times.committedAt);
@@ -127,7 +133,10 @@ console.log(
   `\nfrom committed to the first token on both engines, median of ${values.rounds}: ${seconds(medianOfSlower())} s`,
 );
 
-/** 64 rollouts of the trained model, each group a streamed request; `firstTokens` has the time of the first token by the text of its prompt. */
+/**
+ * Samples 64 rollouts of the trained model, each group a streamed request; `firstTokens` has the time of the
+ * first token by prompt text.
+ */
 function sample(label: string) {
   const firstTokens = new Map<string, number>();
   const prompts = Array.from({ length: NUM_GROUPS }, (_, index) => `Prompt ${label} number ${index}: say something.`);
@@ -162,7 +171,7 @@ async function openBucket(): Promise<{ bucketUrl: string; bucketName: string }> 
   return { bucketUrl: bucket.url, bucketName: 'a stand-in in memory (`npm run test:s3` builds versitygw)' };
 }
 
-/** Processor time of the service up to a time, seconds. */
+/** Processor seconds of the service up to a time. */
 function computedBy(at: number): number {
   return (computed.find((noted) => noted.at >= at) ?? computed.at(-1))?.seconds ?? Number.NaN;
 }

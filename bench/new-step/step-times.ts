@@ -1,12 +1,12 @@
 import type { Exchange } from './watched-proxy.ts';
 
-/** Parts of the time between the commit of a step and its first token on an engine, in their order. */
+/** Parts of the time between the commit of a step and its first token on an engine, in order. */
 export const PARTS = ['announcement', 'download', 'load', 'first token'] as const;
 type Part = (typeof PARTS)[number];
 
-/** Times of one engine, ms. A part is null if nothing shows where it ends; the part after it includes it then. */
+/** Times of one engine, ms. A part is null if its end was not observed; the next part then includes it. */
 export interface EngineTimes extends Readonly<Record<Part, number | null>> {
-  /** On the clock of `performance.now()`, as `firstTokenAt`. */
+  /** On the clock of `performance.now()`, as is `firstTokenAt`. */
   readonly committedAt: number;
   readonly firstTokenAt: number;
   readonly total: number;
@@ -20,10 +20,9 @@ const GENERATE = '/engine/v1/generate';
 
 /**
  * Times of a step on one engine.
- *
- * @param seen Exchanges since the job was submitted: of the trainer and of the engine with the bucket, of API processes (or a trainer) with the engine, and the
- *   time of the first token of each prompt.
- * @throws when the step was not committed, or the engine sampled nothing of it
+ * @param seen Exchanges since the job was submitted: of the trainer and of the engine with the bucket, of API
+ * processes (or a trainer) with the engine, and the time of the first token of each prompt.
+ * @throws if the step was not committed, or the engine sampled nothing of it
  */
 export function timesOf(seen: {
   readonly trainer: readonly Exchange[];

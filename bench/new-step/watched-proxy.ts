@@ -2,29 +2,29 @@ import { createServer, request, type IncomingMessage, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 
-/** One request and its answer. Times are those of `performance.now()`. */
+/** One request and its answer, with times of `performance.now()`. */
 export interface Exchange {
   readonly method: string;
   readonly path: string;
   /** Text of the request; empty unless the proxy keeps it. */
   readonly body: string;
   readonly startedAt: number;
-  /** Null while the answer has not ended. */
+  /** Null until the answer has ended. */
   readonly endedAt: number | null;
   /** Size of the answer so far, bytes. */
   readonly answerBytes: number;
 }
 
-/** HTTP proxy that notes when each request came and when its answer ended. */
+/** HTTP proxy that records the arrival of each request and the end of its answer. */
 export class WatchedProxy implements AsyncDisposable {
   readonly exchanges: Exchange[] = [];
-  /** Called when an answer has ended. */
+  /** Called at the end of an answer. */
   onEnd: (exchange: Exchange) => void = () => {};
   readonly #target: string;
   readonly #keepsBodies: boolean;
   readonly #server: Server;
 
-  /** @param target Origin that requests go to. */
+  /** @param target Origin for the requests. */
   static async open(target: string, { keepsBodies = false }: { keepsBodies?: boolean } = {}): Promise<WatchedProxy> {
     const proxy = new WatchedProxy(target, keepsBodies);
     proxy.#server.listen(0, '127.0.0.1');
@@ -53,7 +53,7 @@ export class WatchedProxy implements AsyncDisposable {
     const startedAt = performance.now();
     const exchange = { method, path: url, body: '', startedAt, endedAt: null as number | null, answerBytes: 0 };
     this.exchanges.push(exchange);
-    // The header `host` stays that of the client, since signatures cover it.
+    // Keeps the client's `host` header, because signatures cover it.
     const outgoing = request({ hostname, port, method, path: url, headers }, (theirs) => {
       answer.writeHead(theirs.statusCode ?? 502, theirs.headers);
       theirs.on('data', (bytes: Buffer) => (exchange.answerBytes += bytes.length));

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
-/** @returns the process that listens on a port of this machine; null where nobody does, it is somebody else's, or /proc is absent */
+/**
+ * @returns the process that listens on a port of this machine; null if there is none, it belongs to another
+ * user, or /proc is absent
+ */
 export function listenerOf(port: number): number | null {
   try {
     const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => listeningInodes(table, port)));
@@ -16,7 +19,7 @@ export function listenerOf(port: number): number | null {
   return null;
 }
 
-/** Memory of some processes, bytes, what they share with others in proportion; null where it cannot be read. */
+/** Memory of some processes, bytes, with a proportional part of shared memory; null if unreadable. */
 export function proportionalBytes(pids: Iterable<number>): number | null {
   let kilobytes = 0;
   for (const pid of pids) {
@@ -25,7 +28,7 @@ export function proportionalBytes(pids: Iterable<number>): number | null {
       if (size === undefined) return null;
       kilobytes += Number(size);
     } catch (error) {
-      // One that has ended has none.
+      // An ended process has none.
       if (!['ENOENT', 'ESRCH'].includes(String((error as NodeJS.ErrnoException).code))) return null;
     }
   }
@@ -50,7 +53,7 @@ function openSockets(pid: string): string[] {
       }
     });
   } catch {
-    // It ended, or belongs to somebody else.
+    // It ended, or belongs to another user.
     return [];
   }
 }

@@ -1,13 +1,14 @@
 /**
- * Servers of OpenAI's chat completions against each other on the work of reinforcement learning:
+ * Comparison of servers with OpenAI's chat completions on workloads of reinforcement learning:
  *
- *   npm run bench:serve                                               a service of its own, alone
+ *   npm run bench:serve                                               only a new service
  *   npm run bench:serve -- --against 'vllm,url=http://127.0.0.1:8000/v1,adapters=a+b'
  *   npm run bench:serve -- --only rollouts --only plain --rounds 5    some workloads
- *   npm run bench:serve -- --short                                    the smallest run that reaches everything, whose figures mean nothing
+ *   npm run bench:serve -- --short                                    the smallest run of all parts; its figures mean nothing
  *
- * Rounds are interleaved: each workload runs on one server after the other before the next one begins, and the order turns from round to round. What counts is
- * the ratio within a round. `--settings precision=fast` (repeatable) are settings of the service. bench/README.md has recipes for the others.
+ * Rounds are interleaved: each workload runs on one server after the other before the next one starts, and
+ * the order rotates between rounds. The result is the ratio within a round. `--settings precision=fast`
+ * (repeatable) are settings of the service. bench/README.md has recipes for the others.
  */
 import { parseArgs } from 'node:util';
 
@@ -59,7 +60,7 @@ try {
         const server = able[(turn + round) % able.length]!;
         const known = outcomes.get(workload.name)!;
         const before = known.get(server.name) ?? { measurements: [], failure: null };
-        // A server that cannot do it is not asked again.
+        // A server that does not support it is skipped.
         if (before.failure !== null) continue;
         known.set(server.name, await attempt(server, workload, round, before));
       }
@@ -74,7 +75,8 @@ try {
 async function attempt(server: ServerUnderTest, workload: Workload, round: number, before: Outcome): Promise<Outcome> {
   const label = `round ${round + 1}/${numRounds}  ${workload.name}, ${server.name}`;
   try {
-    // No prompt that another workload, round or run of this bench has left in somebody's cache; a thousand times it is below 2³².
+    // A seed without prompts in any cache from another workload, round or run of this bench; a thousand times
+    // the seed is below 2³².
     const seed = (process.pid % 1_000) * 1_000 + round * all.length + all.indexOf(workload);
     const measurement = await measure(server, workload, seed);
     console.error(`${label}: ${measurement.tokensPerSecond.toFixed(1)} tok/s`);
@@ -86,7 +88,7 @@ async function attempt(server: ServerUnderTest, workload: Workload, round: numbe
   }
 }
 
-/** The service of its own, with as many adapters as the workloads need. */
+/** The bench's own service, with as many adapters as the workloads need. */
 async function ours(): Promise<ServerUnderTest> {
   const trainyard = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   const model = (await trainyard.servedModels.list()).data.find(({ parent }) => parent === null)!.id;

@@ -3,25 +3,25 @@ import { listenerOf, proportionalBytes } from './local-process.ts';
 import type { ServerUnderTest } from './server-under-test.ts';
 import type { Workload } from './workloads.ts';
 
-/** How often memory is looked at, ms. */
+/** Interval of memory readings, ms. */
 const MEMORY_EVERY_MS = 500;
 
-/** One workload on one server, one time. */
+/** One run of one workload on one server. */
 export interface Measurement {
   /** Completion tokens over wall time. */
   readonly tokensPerSecond: number;
-  /** Milliseconds, one an answer. */
+  /** Milliseconds, one per answer. */
   readonly firstTokenMs: readonly number[];
   /** Milliseconds. */
   readonly gapsMs: readonly number[];
   readonly promptTokens: number;
-  /** Null where the server does not say. */
+  /** Null if the server does not report it. */
   readonly cachedTokens: number | null;
-  /** Processor time of the server a completion token, ms; null where it is elsewhere. */
+  /** Processor time of the server per completion token, ms; null for a remote server. */
   readonly cpuMsPerToken: number | null;
-  /** Most that the server had at a look; null where it is elsewhere. */
+  /** Peak memory of the server at the readings; null for a remote server. */
   readonly peakBytes: number | null;
-  /** Cores that neither it nor this process kept busy. */
+  /** Cores used by neither it nor this process. */
   readonly otherCores: number | null;
 }
 

@@ -2,17 +2,17 @@ import { markdownTable } from '../markdown-table.ts';
 import { median, percentile } from '../percentile.ts';
 import type { Measurement } from './measure.ts';
 
-/** The outcome of a workload on a server: a measurement a round, and why there is none where one failed. */
+/** Outcome of a workload on a server: one measurement per round, and the reason if one failed. */
 export interface Outcome {
   readonly measurements: readonly Measurement[];
   /** Null = none failed. */
   readonly failure: string | null;
 }
 
-/** Outcomes of one workload, by name of the server; the first server is what the others are compared with. */
+/** Outcomes of one workload, by server name; the others are compared with the first server. */
 export type WorkloadOutcomes = ReadonlyMap<string, Outcome>;
 
-/** @returns two tables in Markdown: rates with their ratios, and what they cost */
+/** @returns two tables in Markdown: rates with their ratios, and costs */
 export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>): string {
   const servers = [...new Set([...byWorkload.values()].flatMap((outcomes) => [...outcomes.keys()]))];
   const [first = '', ...others] = servers;
@@ -61,7 +61,7 @@ function rate(outcome: Outcome | undefined): string {
   return figure(median(outcome.measurements.map(({ tokensPerSecond }) => tokensPerSecond)));
 }
 
-/** Round by round: a slow minute hits both. */
+/** Compared within rounds: a slow minute affects both. */
 function ratio(first: Outcome | undefined, second: Outcome | undefined): string {
   const pairs = (first?.measurements ?? []).flatMap((one, round) => {
     const other = second?.measurements[round];

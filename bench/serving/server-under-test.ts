@@ -1,24 +1,23 @@
 import OpenAI from 'openai';
 
-/** A server of OpenAI's chat completions that is measured. */
+/** A measured server of OpenAI's chat completions. */
 export interface ServerUnderTest {
-  /** Heads its column. */
+  /** Title of its column. */
   readonly name: string;
   readonly client: OpenAI;
   /** Id of the base weights. */
   readonly model: string;
-  /** Models that are the base under one adapter each; workloads that need more are left out. */
+  /** Models that are the base with one adapter each; workloads that need more are skipped. */
   readonly adapters: readonly string[];
-  /** TCP port on this machine; null = it is elsewhere, and its memory and processor time are unknown. */
+  /** TCP port on this machine; null = a remote server, whose memory and processor time are unknown. */
   readonly localPort: number | null;
 }
 
 const SETTINGS = ['url', 'model', 'adapters', 'key'];
 
 /**
- * Reads `NAME,url=http://127.0.0.1:8000/v1,model=ID,adapters=A+B,key=SECRET`; `model`, `adapters` and `key` may be left out.
- * The model is then the first one that the server lists, the key `none`.
- *
+ * Parses `NAME,url=http://127.0.0.1:8000/v1,model=ID,adapters=A+B,key=SECRET`; `model`, `adapters` and `key`
+ * are optional. The default model is the first one that the server lists, the default key `none`.
  * @throws {Error} for another form
  */
 export async function parseServer(text: string): Promise<ServerUnderTest> {
@@ -36,7 +35,7 @@ export async function parseServer(text: string): Promise<ServerUnderTest> {
   return { name, client, model, adapters, localPort: localPortOf(url) };
 }
 
-/** It never asks twice: a refusal is a figure, too. */
+/** Without retries: a refusal is a result, too. */
 export function openClient(url: string, apiKey: string): OpenAI {
   return new OpenAI({ baseURL: url, apiKey, maxRetries: 0, timeout: 3_600_000 });
 }

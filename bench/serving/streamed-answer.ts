@@ -2,7 +2,7 @@ import type OpenAI from 'openai';
 
 import type { ServerUnderTest } from './server-under-test.ts';
 
-/** A chat to be sampled, to its last token: no reply ends early. */
+/** A chat to sample up to its last token: no reply ends early. */
 export interface ChatWork {
   readonly model: string;
   readonly messages: readonly OpenAI.ChatCompletionMessageParam[];
@@ -17,17 +17,20 @@ export interface ChatWork {
 /** Counts are tokens, times milliseconds. */
 export interface StreamedAnswer {
   readonly promptTokens: number;
-  /** Null where the server does not say. */
+  /** Null if the server does not report it. */
   readonly cachedTokens: number | null;
   readonly completionTokens: number;
   readonly firstTokenMs: number;
-  /** Between one chunk with tokens and the next of the same choice. */
+  /** Times between consecutive chunks with tokens of one choice. */
   readonly gapsMs: readonly number[];
-  /** The first choice's. */
+  /** Text of the first choice. */
   readonly text: string;
 }
 
-/** @throws {Error} when the server refuses, or gives other numbers of tokens than were asked for: its figures would compare nothing */
+/**
+ * @throws {Error} if the server refuses, or returns another number of tokens than requested, which could not
+ * be compared
+ */
 export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork): Promise<StreamedAnswer> {
   const { model, messages, seed, numTokens, n = 1, logprobs = false } = work;
   const startedAt = performance.now();
@@ -36,7 +39,7 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   let firstTokenMs: number | null = null;
   let usage: OpenAI.CompletionUsage | null = null;
   let text = '';
-  // `ignore_eos` is no field of OpenAI's, but one of all servers of this kind.
+  // `ignore_eos` is not a field of OpenAI's, but one of all servers of this kind.
   const body = {
     model,
     messages: [...messages],

@@ -3,13 +3,13 @@ import type OpenAI from 'openai';
 import type { ServerUnderTest } from './server-under-test.ts';
 import { streamAnswer, type ChatWork, type StreamedAnswer } from './streamed-answer.ts';
 
-/** Something that people do with a server, of a size that a small machine ends in a minute or two. */
+/** A typical use of a server, sized for a minute or two on a small machine. */
 export interface Workload {
   readonly name: string;
   readonly how: string;
-  /** Adapters that it needs. */
+  /** Number of adapters that it needs. */
   readonly numAdapters: number;
-  /** @param seed another one each round: no prompt is asked twice */
+  /** @param seed different in each round: no prompt is repeated */
   readonly run: (server: ServerUnderTest, seed: number) => Promise<StreamedAnswer[]>;
 }
 
@@ -21,9 +21,9 @@ interface Sizes {
   readonly numTokens: number;
   readonly numChats: number;
   readonly numGroups: number;
-  /** Rollouts of a group. */
+  /** Rollouts per group. */
   readonly groupSize: number;
-  /** Length of the prompt of a group. */
+  /** Length of a group's prompt. */
   readonly promptTokens: number;
   readonly numConversations: number;
   readonly numTurns: number;
@@ -47,7 +47,7 @@ export const FULL: Sizes = {
   numInFlight: 500,
 };
 
-/** The least that reaches every line: its figures mean nothing. */
+/** Smallest sizes that run every line; the results mean nothing. */
 export const SHORT: Sizes = {
   numTokens: 8,
   numChats: 4,
@@ -62,15 +62,15 @@ export const SHORT: Sizes = {
   numInFlight: 20,
 };
 
-/** 18 tokens of a usual vocabulary. */
+/** 18 tokens in a typical vocabulary. */
 const SENTENCE = 'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. ';
 const TOKENS_OF_SENTENCE = 18;
-/** At once. */
+/** Concurrent chats. */
 const NUM_PLAIN_CHATS = 8;
-/** Answers of the workloads that are about their beginning. */
+/** Answer length for workloads that measure the start. */
 const FEW_TOKENS = 8;
 
-/** In the order of the table. */
+/** Workloads in the order of the table. */
 export function workloadsOf(sizes: Sizes): Workload[] {
   const { numTokens, numChats, numGroups, groupSize, promptTokens, numConversations, numTurns } = sizes;
   const mostAdapters = Math.max(...sizes.numAdapters);
@@ -121,7 +121,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
           range(numGroups * groupSize).map((index) =>
             chat(server, {
               model: server.model,
-              // Other prompts than those of the groups.
+              // Different prompts from those of the groups.
               messages: longPrompt(seed, numGroups + Math.floor(index / groupSize), promptTokens),
               seed: seed * 1_000 + index,
               numTokens,
@@ -224,7 +224,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
 type Task = () => Promise<StreamedAnswer[]>;
 type ModelOf = (index: number) => string;
 
-/** So many tasks at a time. */
+/** Runs at most `width` tasks at a time. */
 async function inTurns(width: number, tasks: readonly Task[]): Promise<StreamedAnswer[]> {
   const answers: StreamedAnswer[] = [];
   const left = [...tasks];
@@ -263,7 +263,7 @@ async function converse(
   return answers;
 }
 
-/** Their first words differ, so that no cache helps. */
+/** First words differ, so that no cache helps. */
 function shortPrompt(seed: number, index: number): Messages {
   return [{ role: 'user', content: `Ship ${seed}-${index}: tell me about the sea and those who crossed it.` }];
 }

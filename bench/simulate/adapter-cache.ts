@@ -1,7 +1,7 @@
-/** The adapters that one server holds; the least recently used one goes first. */
+/** Adapters of one server; the least recently used one is evicted first. */
 export class AdapterCache {
   readonly #capacity: number;
-  /** When each was or will be loaded, in order of use. */
+  /** Time when each was or will be loaded, in order of use. */
   readonly #readyAt = new Map<string, number>();
   numHits = 0;
   numMisses = 0;
@@ -11,7 +11,7 @@ export class AdapterCache {
     this.#capacity = capacity;
   }
 
-  /** @returns when it can be used: one that is being loaded is loaded once */
+  /** @returns the time when it can be used: concurrent uses share one load */
   use(adapter: string, now: number, loadSeconds: number): number {
     const known = this.#readyAt.get(adapter);
     if (known === undefined) this.numMisses++;

@@ -1,13 +1,13 @@
 interface Planned {
   readonly at: number;
-  /** Decides between two at one moment: the one that was planned first comes first. */
+  /** Order of planning, which decides between two at the same time. */
   readonly order: number;
   readonly run: () => void;
 }
 
-/** Things that are going to happen, and the time of a simulation, in seconds. */
+/** Planned events, and the time of a simulation, in seconds. */
 export class EventQueue {
-  /** A binary heap, the next one on top. */
+  /** A binary heap, the next event on top. */
   readonly #planned: Planned[] = [];
   #now = 0;
   #numPlanned = 0;
@@ -28,7 +28,7 @@ export class EventQueue {
     }
   }
 
-  /** Lets time pass until nothing is planned any more, or `isOver` says so. */
+  /** Advances time until nothing is planned any more, or `isOver` returns true. */
   run(isOver: () => boolean = () => false): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       this.#now = next.at;

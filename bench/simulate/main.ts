@@ -1,13 +1,14 @@
 /**
- * Queue times, adapter cache misses and the cost of 1,000 rollouts for 10, 1,000 and 100,000 models, from measured step times:
+ * Queue times, adapter cache misses and the cost of 1,000 rollouts for 10, 1,000 and 100,000 models, from
+ * measured step times:
  *
  *   npm run simulate                                        from the times in bench/simulate/times.json
  *   npm run simulate -- --times mine.json                   from others, of the same shape
- *   npm run simulate -- --server-price 2.5 --trainer-price 4   an hour of a sampling server, of a trainer
- *   npm run simulate -- --check                             a small run on this machine: predicted beside measured (some minutes)
- *   npm run simulate -- --check --keep mine.json            and keeps the times that it measured
+ *   npm run simulate -- --server-price 2.5 --trainer-price 4   price per hour of a sampling server, of a trainer
+ *   npm run simulate -- --check                             a small run on this machine: prediction and measurement (some minutes)
+ *   npm run simulate -- --check --keep mine.json            and saves the measured times
  *
- * What it assumes is in docs/guide/scaling.md.
+ * Its assumptions are in docs/guide/scaling.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,9 +22,9 @@ import type { MeasuredTimes } from './measured-times.ts';
 import { RealService } from './real-service.ts';
 import { fleetFor, type Load, type Prediction, simulateLoad, simulateLoops, type StepShape } from './simulate.ts';
 
-/** The part of its speed that each keeps beside the other: docs/benchmarks.md, "Chats beside training". */
+/** The part of its speed that each keeps while the other runs: docs/benchmarks.md, "Chats beside training". */
 const BESIDE = { sampling: 0.85, training: 0.4 };
-/** Steps of a simulation, of all its models together. */
+/** Steps of a simulation, over all its models. */
 const NUM_STEPS = 5_000;
 const CHECK = { numModels: 3, stepsEach: 3, shape: { numGroups: 2, groupSize: 4, promptTokens: 64, replyTokens: 32 } };
 
@@ -69,7 +70,7 @@ function predict(): void {
       stepsPerRun: Number(values['steps-a-run']),
       chatsPerDay: Number(values['chats-a-day']),
     };
-    // Each has a machine of its own, so that neither slows the other down.
+    // Each has its own machine, so that neither slows down the other.
     const options = { shape, times: { ...times, beside: { sampling: 1, training: 1 } } };
     const fleet = fleetFor(load, options, limits, Number(values.use));
     const prediction = simulateLoad(load, NUM_STEPS, { ...options, fleet, seed });
@@ -117,7 +118,10 @@ function cellsOf(prediction: Prediction, fleet: { numServers: number; numTrainer
   ];
 }
 
-/** The same small load on a service of this machine and in the simulation, from times that were measured just before. */
+/**
+ * Runs the same small load on a service of this machine and in the simulation, with times measured just
+ * before.
+ */
 async function check(): Promise<void> {
   const { numModels, stepsEach, shape } = CHECK;
   console.log(

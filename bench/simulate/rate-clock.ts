@@ -1,4 +1,4 @@
-/** Counts work that is done at a rate which changes: tokens of a batch, seconds of a job. */
+/** Integrates work at a changing rate: tokens of a batch, seconds of a job. */
 export class RateClock {
   #value = 0;
   #since = 0;
@@ -14,13 +14,13 @@ export class RateClock {
     this.#rate = rate;
   }
 
-  /** Sets it to a value that it has come to but for rounding. */
+  /** Sets the exact value it has reached, without rounding errors. */
   reach(now: number, value: number): void {
     this.#value = Math.max(value, this.valueAt(now));
     this.#since = now;
   }
 
-  /** When it will have counted to a value at the rate of now; Infinity while it stands. */
+  /** Time at which it reaches a value at the current rate; Infinity at rate 0. */
   timeOf(value: number, now: number): number {
     const missing = value - this.valueAt(now);
     if (missing <= 0) return now;

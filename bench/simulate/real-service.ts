@@ -25,18 +25,18 @@ export class RealService {
   async begin(): Promise<void> {
     const { data } = await this.#call<{ data: { id: string }[] }>('GET', '/models');
     this.#baseModel = data[0]!.id;
-    // What is computed first takes longer than anything after.
+    // The first computation takes longest.
     await this.#chat(this.#baseModel, 4, 4, 8);
   }
 
-  /** @returns its name and id */
+  /** @returns name and id of the model */
   async register(name: string): Promise<{ id: string; name: string }> {
     const body = { project: 'simulate', name, base_model: this.#baseModel, entity: null };
     const { id } = await this.#call<{ id: string }>('POST', '/preview/models', body);
     return { id, name: `local/simulate/${name}` };
   }
 
-  /** Times the parts of a step here, one after the other, with nothing beside them. */
+  /** Measures the parts of a step on this machine, one after the other, without other work. */
   async measure(shape: StepShape): Promise<Omit<MeasuredTimes, 'beside'>> {
     const { groupSize, promptTokens, replyTokens, numGroups } = shape;
     const base = this.#baseModel;
@@ -75,7 +75,7 @@ export class RealService {
     };
   }
 
-  /** One step of a model. @returns seconds of its rollouts, and of its job with the wait for it */
+  /** Runs one step of a model. @returns seconds of its rollouts, and of its job including the wait */
   async step(model: { id: string; name: string }, shape: StepShape): Promise<{ sampling: number; training: number }> {
     let groups: object[] = [];
     const sampling = await timed(async () => {
@@ -106,7 +106,7 @@ export class RealService {
     }
   }
 
-  /** A prompt of about so many tokens that no cache has. */
+  /** A prompt of about that many tokens that no cache has. */
   async #chat(model: string, n: number, maxTokens: number, promptTokens: number) {
     const words = Array.from({ length: Math.max(1, promptTokens - 30) }, (_, at) => (at * 7 + this.#numPrompts) % 10);
     const messages = [{ role: 'user', content: `${this.#numPrompts++}: ${words.join(' ').slice(0, promptTokens)}` }];

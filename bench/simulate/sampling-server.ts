@@ -3,14 +3,14 @@ import type { EventQueue } from './event-queue.ts';
 import type { MeasuredTimes } from './measured-times.ts';
 import { RateClock } from './rate-clock.ts';
 
-/** Sequences behind one prompt, sampled together. */
+/** Sequences with one prompt, sampled together. */
 export interface Group {
   /** Null: the base model. */
   readonly adapter: string | null;
   readonly numSequences: number;
   readonly promptTokens: number;
   readonly replyTokens: number;
-  /** Called with the seconds that it waited for its adapter and for room. */
+  /** Called with its wait for its adapter and for room, seconds. */
   readonly onDone: (waitSeconds: number) => void;
 }
 
@@ -20,19 +20,19 @@ interface Waiting extends Group {
 
 interface Running extends Group {
   readonly waited: number;
-  /** Steps of the server after which its replies are complete. */
+  /** Server steps after which its replies are complete. */
   readonly endsAt: number;
 }
 
 export interface SamplingServerOptions {
   readonly events: EventQueue;
   readonly times: MeasuredTimes;
-  /** Sequences in a step, at most. */
+  /** Maximum sequences in a step. */
   readonly maxSequences: number;
   readonly maxAdapters: number;
 }
 
-/** One server: every sequence in it gets a token in each step, and a step takes the longer the more there are. */
+/** One server: each step gives a token to every sequence, and takes longer with more sequences. */
 export class SamplingServer {
   readonly cache: AdapterCache;
   readonly #options: SamplingServerOptions;
@@ -46,7 +46,7 @@ export class SamplingServer {
   #plan = 0;
   #busySince: number | null = null;
   #busySeconds = 0;
-  /** Sequences that are here, waiting or not. */
+  /** Sequences in the server, waiting or not. */
   numSequences = 0;
   onBusy: (isBusy: boolean) => void = () => {};
 
@@ -60,7 +60,7 @@ export class SamplingServer {
     return this.#busySeconds + (this.#busySince === null ? 0 : now - this.#busySince);
   }
 
-  /** @param speed of what it has alone: less while something else computes on its machine */
+  /** @param speed relative to an idle machine: lower while something else computes */
   setSpeed(speed: number): void {
     this.#speed = speed;
     this.#refresh();
@@ -95,7 +95,7 @@ export class SamplingServer {
     this.#refresh();
   }
 
-  /** The speed of now, and what happens next. */
+  /** Updates the current speed, and plans the next event. */
   #refresh(): void {
     const { events, times } = this.#options;
     const { now } = events;

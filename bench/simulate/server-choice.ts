@@ -1,9 +1,12 @@
 import type { SamplingServer } from './sampling-server.ts';
 
-/** As the pool of vLLM servers has it: none gets more than a quarter above the mean. */
+/** As in the pool of vLLM servers: none gets more than a quarter above the mean. */
 const LOAD_FACTOR = 1.25;
 
-/** The server for a key: always the same one, unless it has too much; then the next one. Shares of the circle are equal here. */
+/**
+ * Server for a key: always the same one, unless it has too much; then the next one. All have equal shares of
+ * the circle here.
+ */
 export function chooseServer(
   servers: readonly SamplingServer[],
   key: string,

@@ -17,17 +17,17 @@ export interface Fleet {
   readonly numServers: number;
   readonly numTrainers: number;
   readonly maxSequences: number;
-  /** Adapters that each server holds. */
+  /** Adapters per server. */
   readonly maxAdapters: number;
 }
 
-/** Models that learn now and then, and are asked now and then. */
+/** Models that are occasionally trained and used. */
 export interface Load {
   readonly numModels: number;
-  /** Runs of a model a day, which begin at any time, and the steps of each. */
+  /** Runs of a model per day, which start at random times, and the steps of each. */
   readonly runsPerDay: number;
   readonly stepsPerRun: number;
-  /** Single chats to a model a day on average; the k-th most popular one has a share of 1 / k. */
+  /** Mean number of single chats with a model per day; the k-th most popular one has a share of 1 / k. */
   readonly chatsPerDay: number;
 }
 
@@ -39,16 +39,16 @@ export interface SimulationOptions {
 }
 
 export interface Prediction {
-  /** Length of the part that counts. */
+  /** Length of the measured part. */
   readonly seconds: number;
   readonly numRollouts: number;
-  /** Waits of groups for their adapter and for room, and of jobs for a trainer: seconds, in no order. */
+  /** Waits of groups for their adapter and for room, and of jobs for a trainer: seconds, unordered. */
   readonly samplingWaits: readonly number[];
   readonly trainingWaits: readonly number[];
-  /** Whole steps, and their parts: seconds, waiting included. */
+  /** Whole steps, and their parts: seconds, including waits. */
   readonly samplingSeconds: readonly number[];
   readonly trainingSeconds: readonly number[];
-  /** Share of the groups and chats with an adapter whose server had to load it. */
+  /** Share of the groups and chats with an adapter that the server had to load. */
   readonly adapterMissShare: number;
   /** Share of the time in which a server samples, and a trainer trains. */
   readonly samplingUse: number;
@@ -56,10 +56,10 @@ export interface Prediction {
 }
 
 const DAY_SECONDS = 86_400;
-/** Steps that are left out at the beginning, of those that are simulated. */
+/** Share of the simulated steps that are skipped at the start. */
 const WARM_UP = 0.1;
 
-/** A simulation of many models whose runs begin by chance, until a number of steps is over. */
+/** Simulates many models with runs at random times, for a number of steps. */
 export function simulateLoad(load: Load, numSteps: number, options: SimulationOptions): Prediction {
   const world = new World(options);
   const { random, events } = world;
@@ -88,7 +88,7 @@ export function simulateLoad(load: Load, numSteps: number, options: SimulationOp
       });
     next();
   };
-  // So many would be under way already if nothing ever waited.
+  // Number of runs in progress if nothing ever waited.
   const alone = stepSecondsAlone(shape, times);
   const numUnderWay = Math.min(load.numModels, Math.round(runsPerSecond * load.stepsPerRun * alone));
   for (let model = 0; model < numUnderWay; model++)
@@ -106,7 +106,7 @@ export function simulateLoad(load: Load, numSteps: number, options: SimulationOp
   return world.predict(begins);
 }
 
-/** A simulation of some models that learn all the time, each for a number of steps. */
+/** Simulates some models that train continuously, each for a number of steps. */
 export function simulateLoops(numModels: number, stepsEach: number, options: SimulationOptions): Prediction {
   const world = new World(options);
   for (let model = 0; model < numModels; model++) {
@@ -119,7 +119,7 @@ export function simulateLoops(numModels: number, stepsEach: number, options: Sim
   return world.predict(0);
 }
 
-/** Servers and trainers of a load, so that each works for about so large a part of the time. */
+/** Servers and trainers for a load, so that each works for about the given part of the time. */
 export function fleetFor(
   load: Load,
   { shape, times }: Pick<SimulationOptions, 'shape' | 'times'>,
@@ -150,7 +150,7 @@ function stepSecondsAlone(shape: StepShape, times: MeasuredTimes): number {
   return step * shape.replyTokens + shape.promptTokens * times.promptTokenSeconds + jobSeconds(shape, times);
 }
 
-/** Servers, trainers, and what was seen of them. */
+/** Servers, trainers, and their statistics. */
 class World {
   readonly events = new EventQueue();
   readonly random: () => number;
@@ -176,7 +176,7 @@ class World {
     this.#share();
   }
 
-  /** One server and one trainer on one machine slow each other down. */
+  /** One server and one trainer on one machine slow down each other. */
   #share(): void {
     const { beside } = this.#options.times;
     const [server] = this.#servers as [SamplingServer];
@@ -186,7 +186,7 @@ class World {
     server.onBusy = (isBusy) => this.#trainers.setSpeed(isBusy ? beside.training : 1);
   }
 
-  /** Rollouts, a job, and a new adapter. */
+  /** Runs rollouts, a job, and the load of a new adapter. */
   step(model: number, onDone: () => void): void {
     const { shape, times } = this.#options;
     const version = this.#versions.get(model) ?? 0;
@@ -230,7 +230,7 @@ class World {
     });
   }
 
-  /** Forgets what was seen so far: it does not count. */
+  /** Drops the statistics so far. */
   forget(): void {
     this.#seen = emptySeen();
     this.#before = this.#totals();
@@ -276,7 +276,7 @@ function emptySeen() {
   };
 }
 
-/** Draws numbers below `count`, of which the k-th is drawn in proportion to 1 / k. */
+/** Draws numbers below `count`, the k-th in proportion to 1 / k. */
 function zipf(count: number, random: () => number): () => number {
   const sums = new Float64Array(count);
   let total = 0;

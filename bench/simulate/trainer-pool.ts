@@ -7,14 +7,14 @@ interface Job {
   readonly onDone: (waitSeconds: number) => void;
 }
 
-/** Jobs that were taken, before the list of those that wait is made shorter. */
+/** Taken jobs after which the list of waiting ones is compacted. */
 const FORGET_AFTER = 1000;
 
-/** Trainers that take jobs in the order in which they came, each one at a time. */
+/** Trainers that take jobs in order of arrival, each one at a time. */
 export class TrainerPool {
   readonly #events: EventQueue;
   readonly #waiting: Job[] = [];
-  /** The work of jobs that run, in seconds of a trainer that has its machine for itself. */
+  /** Work of running jobs, in seconds of a trainer with its own machine. */
   readonly #work = new RateClock();
   #running: { readonly job: Job; readonly endsAt: number; readonly waited: number }[] = [];
   readonly #numTrainers: number;
@@ -41,7 +41,7 @@ export class TrainerPool {
     this.#refresh();
   }
 
-  /** @param seconds that the job takes alone @param onDone is called with the seconds that it waited */
+  /** @param seconds of the job without other load @param onDone is called with its wait, seconds */
   submit(seconds: number, onDone: (waitSeconds: number) => void): void {
     this.#waiting.push({ seconds, since: this.#events.now, onDone });
     this.#begin();

@@ -8,12 +8,14 @@ import { StepTable } from './step-table.ts';
 import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
 
 export interface Learnt {
-  /** Name to sample from. */
+  /** Model name for sampling. */
   readonly modelName: string;
   readonly modelId: string;
   /** Mean reward of the rollouts of each step, and of one more round with the last checkpoint. */
   readonly rewards: readonly number[];
-  /** Mean |Δlogprob| between sampler and trainer, before the first update of each job that trained something. */
+  /**
+   * Mean |Δlogprob| between sampler and trainer, before the first update of each job that trained something.
+   */
   readonly gaps: readonly number[];
   readonly seconds: number;
   /** Prompt whose reward rose most. */
@@ -27,7 +29,7 @@ export interface LearningOptions {
   readonly prepare?: (model: { id: string; entity: string }) => Promise<void>;
 }
 
-/** The loop: sample 8 rollouts of each prompt, score them, train, repeat. Prints a line a step. */
+/** The loop: sample 8 rollouts of each prompt, score them, train, repeat. Prints one line per step. */
 export async function learn(task: DemoTask, client: Trainyard, options: LearningOptions): Promise<Learnt> {
   const { numSteps, seed } = options;
   const { data: models } = await client.servedModels.list();
@@ -72,7 +74,7 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
 
 type Sampled = Awaited<ReturnType<typeof sampleStep>>;
 
-/** The rollouts of a step, all at once. */
+/** Samples the rollouts of a step, all at once. */
 async function sampleStep(task: DemoTask, model: PolicyModel, seed: number, step: number, table: StepTable) {
   const numRollouts = task.numPrompts * ROLLOUTS_PER_PROMPT;
   const startedAt = performance.now();
@@ -93,7 +95,7 @@ async function sampleStep(task: DemoTask, model: PolicyModel, seed: number, step
   return { groups, numTokens, seconds: (performance.now() - startedAt) / 1000 };
 }
 
-/** Choices are kept with the ids of their tokens. */
+/** Recorded choices have the ids of their tokens. */
 function numSampledTokens({ messages_and_choices: items = [] }: WireTrajectory): number {
   const ids = items.map((item) => (item as { token_ids?: readonly number[] }).token_ids ?? []);
   return ids.reduce((sum, { length }) => sum + length, 0);

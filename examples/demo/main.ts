@@ -1,9 +1,9 @@
 /**
- * The whole loop as a user would write it, over HTTP: sample 8 answers to each prompt, score them, train, repeat.
+ * The whole loop as in a user's program, over HTTP: sample 8 answers to each prompt, score them, train, repeat.
  *
  *   npm run demo
  *   npm run demo -- --task yes-no-maybe --steps 15 --seed 2
- *   npm run demo -- --url http://HOST:PORT/v1      on a service elsewhere; one that runs here is found
+ *   npm run demo -- --url http://HOST:PORT/v1      on a remote service; a local one is found
  */
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,7 +63,7 @@ addServiceOptions(demo).action(async (options: DemoOptions) => {
   }
 });
 
-// Ctrl-C and the like end the demo's own service too, which happens at exit.
+// Ctrl-C and similar signals also end the demo's own service, at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 process.exitCode = await runCommand(demo, process.argv.slice(2));
 
@@ -113,7 +113,7 @@ async function runDemo(
   return learnt;
 }
 
-/** The question that improved most, before and after. */
+/** The question with the largest improvement, before and after. */
 async function showSample(
   task: DemoTask,
   client: Trainyard,

@@ -2,11 +2,10 @@ import type { WireTrajectoryGroup } from '@trainyard/sdk';
 import { meanReward } from '@trainyard/sdk/rollouts';
 
 /**
- * The prompt whose mean reward rose most.
- *
- * @param before groups of the first step, one for each prompt
+ * Prompt with the largest rise of its mean reward.
+ * @param before groups of the first step, one per prompt
  * @param after groups of the last step
- * @returns its index; 0 if a group is missing, so that it cannot be told which prompts they are of
+ * @returns its index; 0 if a group is missing, because the prompts are then unknown
  */
 export function mostImproved(before: readonly WireTrajectoryGroup[], after: readonly WireTrajectoryGroup[]): number {
   if (before.length !== after.length) return 0;

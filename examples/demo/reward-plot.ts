@@ -5,8 +5,7 @@ const MARGIN = { left: 56, right: 20, top: 40, bottom: 44 };
 const COLOURS = ['#2563eb', '#d97706', '#059669', '#9333ea'];
 
 /**
- * A line chart of the mean reward by step, 0 to 1 on the vertical axis, as a self-contained SVG.
- *
+ * Line chart of the mean reward by step, 0 to 1 on the vertical axis, as a self-contained SVG.
  * @param runs one line each, all of the same length
  */
 export function rewardPlot(runs: readonly (readonly number[])[], title: string): string {

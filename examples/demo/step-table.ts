@@ -1,6 +1,6 @@
 const BAR_WIDTH = 24;
 const CLEAR_LINE = '\r\u001b[2K';
-/** Between two lines of progress where there is no terminal. */
+/** Interval of progress lines without a terminal. */
 const PLAIN_INTERVAL_MS = 15_000;
 
 interface StepRow {
@@ -13,7 +13,7 @@ interface StepRow {
   readonly seconds: { rollout: number; training: number };
 }
 
-/** Where the table is written, and the clock that it goes by. */
+/** Output stream and clock of the table. */
 interface Surroundings {
   readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
   /** milliseconds */
@@ -21,8 +21,8 @@ interface Surroundings {
 }
 
 /**
- * A table that grows by a line a step. Under it stands what the current step does: on a terminal a bar that moves with every rollout, elsewhere a line
- * every 15 seconds.
+ * A table with one line per step. Below it is the progress of the current step: on a terminal a bar that
+ * moves with every rollout, elsewhere a line every 15 seconds.
  */
 export class StepTable {
   readonly #numSteps: number;
@@ -42,20 +42,20 @@ export class StepTable {
     this.#stream.write(' step   reward     loss       KL      gap   tok/s   rollout   train\n');
   }
 
-  /** Sampling of a step begins. */
+  /** Starts the sampling phase of a step. */
   beginSampling(step: number, numRollouts: number): void {
     this.#phaseStartedMs = this.#now();
     this.#numDone = this.#numTokens = 0;
     this.#say(step, 0, `0 of ${numRollouts} rollouts`);
   }
 
-  /** One more rollout of the step is there. @param numTokens sampled for it */
+  /** Counts one more rollout of the step. @param numTokens sampled for it */
   rolloutDone(step: number, numRollouts: number, numTokens: number): void {
     this.#numDone += 1;
     this.#numTokens += numTokens;
     const seconds = (this.#now() - this.#phaseStartedMs) / 1000;
     const rate = seconds === 0 ? '' : `, ${(this.#numTokens / seconds).toFixed(0)} tok/s`;
-    // Sampling and training take about the same.
+    // Sampling and training take about the same time.
     this.#say(step, this.#numDone / numRollouts / 2, `${this.#numDone} of ${numRollouts} rollouts${rate}`);
   }
 
@@ -80,7 +80,7 @@ export class StepTable {
     this.#stream.write(`${CLEAR_LINE}[${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}] ${line}`);
   }
 
-  /** The time left at the pace so far; empty before a step has been gone through. */
+  /** Remaining time at the pace so far; empty before the first step has ended. */
   #timeLeft(step: number, done: number): string {
     if (step === 0) return '';
     const secondsLeft = Math.round((((this.#now() - this.#startedMs) / 1000) * (1 - done)) / done);
@@ -95,7 +95,8 @@ export class StepTable {
       reward.toFixed(3).padStart(8),
       cell(mean('policy_loss'), 4, 9),
       cell(mean('kl_sampler'), 5, 9),
-      // Sampler against trainer on the very same weights: only before the job's first update; later steps measure what was learnt meanwhile.
+      // Sampler against trainer with equal weights: only before the job's first update; later steps include
+      // the training.
       (metrics[0]?.['logprob_gap_mean']?.toExponential(0) ?? '–').padStart(9),
       (numTokens / seconds.rollout).toFixed(0).padStart(8),
       `${seconds.rollout.toFixed(1)} s`.padStart(10),

@@ -4,16 +4,16 @@ import type { Rollout } from '@trainyard/sdk/rollouts';
 /** Rollouts of one prompt, compared with each other. */
 export const ROLLOUTS_PER_PROMPT = 8;
 
-/** A task the demo teaches: prompts, and rollouts of each with a reward from 0 to 1. */
+/** A task of the demo: prompts, and rollouts of each with a reward from 0 to 1. */
 export interface DemoTask {
   readonly name: string;
   readonly summary: string;
   readonly numPrompts: number;
   /** Settings of its training jobs. */
   readonly settings: WireTrainingConfig;
-  /** Plays one rollout; its requests have this seed. @returns its reward */
+  /** Plays one rollout; its requests use this seed. @returns its reward */
   play(rollout: Rollout, promptIndex: number, seed: number): Promise<number>;
-  /** The likeliest reply to a prompt, for a look at what was learnt. */
+  /** Most likely reply to a prompt, to show the result of training. */
   sample(client: Trainyard, model: string, promptIndex: number): Promise<{ prompt: string; reply: string }>;
 }
 

@@ -14,29 +14,32 @@ type Tool = {
 /** A question that one call of the tool answers. */
 export interface ToolQuestion {
   readonly text: string;
-  /** The arguments of the right call, as JSON with a blank behind each colon and comma: the way models of this family write them. */
+  /**
+   * Arguments of the right call, as JSON with a blank after each colon and comma, as models of this family
+   * write them.
+   */
   readonly rightCall: string;
-  /** The tool's answer to that, which the reply has to contain. */
+  /** The tool's answer to it, which the reply must contain. */
   readonly result: string;
-  /** The reply of a conversation that is shown as an example. Default: the result. */
+  /** Reply in an example conversation. Default: the result. */
   readonly reply?: string;
 }
 
 const MAX_TOKENS = 32;
 
 /**
- * A task of two turns: call the tool with the right arguments (half of the reward), then answer with what it gave (the other half). The tool's
- * answer is not the model's: it is context, never trained.
+ * A task of two turns: call the tool with the right arguments (half of the reward), then answer with its
+ * result (the other half). The tool's answer is context, never trained.
  */
 export function toolTask(task: {
   readonly name: string;
   readonly summary: string;
   readonly tool: Tool;
-  /** Conversations to imitate: without them a small model never calls anything, and there is nothing to reward. */
+  /** Example conversations: without them a small model never calls the tool, and nothing can be rewarded. */
   readonly examples: readonly ToolQuestion[];
   readonly questions: readonly ToolQuestion[];
   readonly settings: DemoTask['settings'];
-  /** Whether a call with other arguments than `rightCall` is as good. Default: none is. */
+  /** True if a call with other arguments than `rightCall` is equally good. Default: none is. */
   readonly isAsGood?: (callArguments: string, question: ToolQuestion) => boolean;
 }): DemoTask {
   const { tool, questions } = task;
@@ -48,7 +51,7 @@ export function toolTask(task: {
     { role: 'assistant', content: example.reply ?? example.result },
   ]);
 
-  /** The id of the call, when it is one right call of the tool and nothing else. */
+  /** Id of the call, if it is a single right call of the tool. */
   function rightCallId(choice: ChatCompletionChoice, question: ToolQuestion): string | null {
     const [only, ...others] = choice.message.tool_calls ?? [];
     if (only === undefined || others.length > 0 || only.function.name !== tool.function.name) return null;

@@ -5,7 +5,7 @@ import { extraction, EXTRACTION_LESSONS } from '../demo/tasks/extraction.ts';
 import { toolUse } from '../demo/tasks/tool-use.ts';
 import { YES_NO_MAYBE_LESSONS, yesNoMaybe } from '../demo/tasks/yes-no-maybe.ts';
 
-/** A task, for how long, and what comes before it. */
+/** A task with its number of steps and its preparation. */
 export interface Course {
   readonly name: string;
   readonly task: DemoTask;
@@ -30,7 +30,7 @@ export const COURSES: readonly Course[] = [
     name: 'extraction-after-sft',
     task: extraction,
     numSteps: 8,
-    // Other people than those of the task: the format comes from examples, the rest from rewards.
+    // People who are not in the task: the examples teach the format, rewards the rest.
     prepare: lessons('extraction', EXTRACTION_LESSONS, { config: { batch_size: 4, learning_rate: 2e-4 } }),
   },
 ];

@@ -1,10 +1,10 @@
 /**
- * Does it learn? Each task with several seeds, every curve of a task in one plot, and the numbers as rows of a table.
+ * Learning curves: each task with several seeds, every curve of a task in one plot, and the numbers as rows of a table.
  *
  *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
  *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
- *   npm run learn -- --tasks extraction --steps 6 --out /tmp                                no more than six steps
- *   npm run learn -- --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other settings of training
+ *   npm run learn -- --tasks extraction --steps 6 --out /tmp                                at most six steps
+ *   npm run learn -- --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other training settings
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -75,8 +75,8 @@ console.log(
 );
 
 /**
- * Mean rewards: of the first and the last round, and over the rollouts of all steps, which are trained on.
- * The gap is the mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs.
+ * Mean rewards: of the first and the last round, and over the rollouts of all trained steps. The gap is the
+ * mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs.
  */
 function rowOf(name: string, seed: number, { rewards, gaps, seconds }: Learnt): string {
   const [before, after] = [rewards[0]!, rewards.at(-1)!].map((reward) => reward.toFixed(3));

@@ -1,5 +1,5 @@
 /**
- * Teaches the model three facts that nobody could know, from conversations, over HTTP.
+ * Teaches the model three invented facts, from conversations, over HTTP.
  *
  *   npm run example:sft
  */
@@ -19,7 +19,7 @@ const conversations = Object.entries(FACTS).map(([question, answer]) => ({
   ],
 }));
 
-// Ctrl-C and the like end the example's own service too, which happens at exit.
+// Ctrl-C and similar signals also end the example's own service, at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 const service = await ownService();

@@ -1,5 +1,5 @@
 /**
- * An environment of the Python library `verifiers` on a service of its own: starts it, runs train.py on it, plots the rewards.
+ * An environment of the Python library `verifiers`: starts a service, runs train.py with it, plots the rewards.
  *
  *   npm run example:verifiers
  *   npm run example:verifiers -- --steps 12 --seed 2 --plot curve.svg
@@ -27,14 +27,14 @@ const { values } = parseArgs({
     'api-key': { type: 'string' },
   },
 });
-// Ctrl-C and the like end the example's own service too, which happens at exit.
+// Ctrl-C and similar signals also end the example's own service, at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 const root = resolve(import.meta.dirname, '../..');
 await createPythonEnvironments(root, (line) => console.error(line), 'verifiers');
 const { python } = pythonEnvironment(root, 'verifiers');
 const { steps, seed, rollouts, url } = values;
-// The library renders prompts itself. It needs the tokenizer, and the hub is not always in reach.
+// The library renders prompts itself and needs the tokenizer, but the hub may be unreachable.
 const tokenizer = mkdtempSync(join(tmpdir(), 'trainyard-tokenizer-'));
 const service = url === undefined ? await ownService() : null;
 try {

@@ -1,6 +1,6 @@
 import { toolTask } from '../tool-task.ts';
 
-/** Operators that the tool knows, and how people say them. */
+/** Operators of the tool, with their names in questions. */
 const OPERATIONS = {
   '+': { words: 'plus', of: (a: number, b: number) => a + b },
   '-': { words: 'minus', of: (a: number, b: number) => a - b },
@@ -25,8 +25,8 @@ const EXAMPLES: readonly Sum[] = [
 ];
 
 /**
- * The tool: two whole numbers with an operator between them.
- * @returns null for anything else
+ * The tool: evaluates two whole numbers with an operator between them.
+ * @returns null for other input
  */
 function calculate(expression: string): number | null {
   const [, a, operator, b] = /^\s*(\d{1,9})\s*([-+*])\s*(\d{1,9})\s*$/.exec(expression) ?? [];
@@ -53,7 +53,10 @@ function expressionOf(callArguments: string): string {
   }
 }
 
-/** Sums that no model of this size does in its head. A call is right when its expression comes to the right number, however it is written. */
+/**
+ * Sums that no model of this size can do itself. A call is right if its expression has the right value, in
+ * any spelling.
+ */
 export const calculator = toolTask({
   name: 'calculator',
   summary: 'call a calculator with the right expression, then answer with its result',

@@ -15,10 +15,13 @@ const QUESTIONS: readonly { question: string; answers: readonly string[] }[] = [
 const SHORT_WORDS = 4;
 /** … which falls to 0 over this many more. */
 const FADE_WORDS = 28;
-/** The reward factor of a short but wrong answer: brevity alone is learnt first, so the reward is felt from the first step. */
+/**
+ * Reward factor of a short but wrong answer: brevity by itself is learned first, so the reward helps from the
+ * first step.
+ */
 const WRONG_ANSWER_FACTOR = 0.25;
 
-/** Shaped: every word less and every right answer more raises the reward, so almost every group has something to teach. */
+/** A shaped reward: fewer words and more right answers raise it, so almost every group has a signal. */
 export const concise = singleTurn({
   name: 'concise',
   summary: 'answer right, in a few words',

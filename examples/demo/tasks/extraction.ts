@@ -39,13 +39,13 @@ const LESSONS: readonly (Person & { readonly text: string })[] = [
   { name: 'Kofi', age: 64, city: 'Accra', text: 'Kofi from Accra retired at 64.' },
 ];
 
-/** Other people than the task has, with the answers: for lessons by example. */
+/** People who are not in the task, with the answers: for lessons by example. */
 export const EXTRACTION_LESSONS = LESSONS.map(({ text, ...person }) => ({
   prompt: extractionPrompt(text),
   reply: JSON.stringify(person).replaceAll('":', '": ').replaceAll(',"', ', "'),
 }));
 
-/** The schema as a check: exactly these keys, with these types. */
+/** Checks the schema: exactly these keys, with these types. */
 function asPerson(answer: string): Partial<Record<keyof Person, unknown>> | null {
   try {
     const value: unknown = JSON.parse(answer);
@@ -55,7 +55,7 @@ function asPerson(answer: string): Partial<Record<keyof Person, unknown>> | null
   }
 }
 
-/** A quarter for an object of the schema, and a quarter for each value that is right. What is no JSON object earns nothing. */
+/** A quarter for an object of the schema, and a quarter for each right value. Other text gets nothing. */
 export const extraction = singleTurn({
   name: 'extraction',
   summary: 'answer with a JSON object of a schema, its values from a sentence',

@@ -7,11 +7,11 @@ import { randomOpponent } from '../tic-tac-toe/random-opponent.ts';
 
 type Messages = ChatBody['messages'];
 
-/** Openings: where the opponent, who begins, has its first O. The model has X. */
+/** Openings: squares of the first O of the opponent, who starts. The model has X. */
 const OPENINGS = [1, 2, 3, 4, 5, 6, 7, 9];
 const MAX_TOKENS = 4;
 
-/** A legal move is worth something by itself, since without any there is no game to win; what a game is worth is the most. */
+/** A legal move gets a reward, because without one there is no game to win; the outcome of a game gets most. */
 const LEGAL_MOVE_REWARD = 0.08;
 const OUTCOME_REWARD: Record<Outcome, number> = { won: 1, drawn: 0.7, lost: 0.4 };
 
@@ -22,7 +22,7 @@ function turn(board: Board, isFirst: boolean) {
   return { role: 'user' as const, content: `${isFirst ? `${RULES}\n\n` : ''}${board.text()}\n${free}` };
 }
 
-/** The first number in the reply, null when there is none. */
+/** First number in the reply, null if there is none. */
 function moveOf(reply: string): number | null {
   const [digits] = /\d+/.exec(reply) ?? [];
   return digits === undefined ? null : Number(digits);
@@ -31,7 +31,7 @@ function moveOf(reply: string): number | null {
 /** A game of several turns: the opponent's moves are context, only the model's own are trained. */
 async function play({ client, model }: Rollout, promptIndex: number, seed: number): Promise<number> {
   const board = new Board();
-  // All games of a group meet the same opponent, so that rewards differ by what the model did.
+  // All games of a group have the same opponent, so that rewards only differ by the model's moves.
   const opponent = randomOpponent(promptIndex);
   board.place('O', OPENINGS[promptIndex]!);
   const messages: Messages[number][] = [turn(board, true)];
@@ -51,7 +51,7 @@ async function play({ client, model }: Rollout, promptIndex: number, seed: numbe
   }
 }
 
-/** Several turns against an opponent that moves at random: first the model learns to make legal moves, then which ones win. */
+/** Several turns against a random opponent: the model first learns legal moves, then winning ones. */
 export const ticTacToe: DemoTask = {
   name: 'tic-tac-toe',
   summary: 'make legal moves, and win, against an opponent that moves at random',

@@ -1,6 +1,6 @@
 import { toolTask } from '../tool-task.ts';
 
-/** Made up, so that no model can know them: the number has to come from the tool. */
+/** Invented, so that no model knows them: the number must come from the tool. */
 const POPULATIONS: readonly (readonly [city: string, population: number])[] = [
   ['Rome', 2755309],
   ['Kyoto', 1463723],

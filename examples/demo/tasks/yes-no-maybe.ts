@@ -11,12 +11,15 @@ const PROMPTS = WORD_ORDERS.flatMap((words) => [
   `just respond with ${words.join(', ')}`,
 ]);
 
-/** Each prompt with each word, all three equally often: what may be answered, and nothing of which answer is the best. */
+/** Each prompt with each word, all three equally often: shows the allowed answers, but not the best one. */
 export const YES_NO_MAYBE_LESSONS = WORD_ORDERS[0]!.flatMap((_, shift) =>
   PROMPTS.map((prompt, index) => ({ prompt, reply: WORD_ORDERS[0]![(index + shift) % 3]! })),
 );
 
-/** ART's classic. Sparse: at the start almost no sample is one of the three words, so the first steps may show nothing. */
+/**
+ * ART's classic task. Sparse: at first almost no sample is one of the three words, so early steps may show
+ * nothing.
+ */
 export const yesNoMaybe = singleTurn({
   name: 'yes-no-maybe',
   summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',

@@ -1,5 +1,5 @@
 type Player = 'X' | 'O';
-/** The end of a game for X, who is the model. */
+/** End of a game for X, the model. */
 export type Outcome = 'won' | 'drawn' | 'lost';
 
 const LINES = [
@@ -21,18 +21,18 @@ export class Board {
     return this.#squares[square - 1] === null;
   }
 
-  /** In rising order. */
+  /** In ascending order. */
   freeSquares(): number[] {
     return this.#squares.flatMap((player, index) => (player === null ? [index + 1] : []));
   }
 
-  /** @throws {RangeError} when the square is taken, or is none */
+  /** @throws {RangeError} if the square is taken or does not exist */
   place(player: Player, square: number): void {
     if (!this.isFree(square)) throw new RangeError(`square ${square} is not free`);
     this.#squares[square - 1] = player;
   }
 
-  /** Null while the game goes on. */
+  /** Null during the game. */
   outcome(): Outcome | null {
     for (const player of ['X', 'O'] as const) {
       const isLine = LINES.some((line) => line.every((square) => this.#squares[square - 1] === player));
@@ -41,7 +41,7 @@ export class Board {
     return this.freeSquares().length === 0 ? 'drawn' : null;
   }
 
-  /** Three lines; a free square is its number. */
+  /** Three lines; a free square shows its number. */
   text(): string {
     const cells = this.#squares.map((player, index) => player ?? String(index + 1));
     return [0, 3, 6].map((start) => cells.slice(start, start + 3).join(' ')).join('\n');
