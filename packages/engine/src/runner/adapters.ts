@@ -58,7 +58,7 @@ export class Adapters {
   }
 
   /**
-   * Displaces only adapters that no request has used yet, or within the last minute.
+   * Displaces only adapters without a request in the last minute, or without any yet.
    *
    * @returns false if there is no room: the first request loads it
    * @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged

@@ -25,7 +25,7 @@ export interface ConfigSources {
 
 /** Settings that apply to this process. */
 export interface ReadSettings {
-  /** With defaults; for a list its first text, if it is one. */
+  /** With defaults. `model` and `vllm` are null: see `models` and `servers`. */
   readonly values: SettingValues;
   /** Settings given by a source, in the order of the table. */
   readonly given: ReadonlySet<SettingName>;
