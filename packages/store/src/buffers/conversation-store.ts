@@ -40,6 +40,7 @@ const SHARE_OF_USE = 0.1;
 export interface PackedTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly PackedItem[];
+  readonly ownItemId: string | undefined;
 }
 
 export interface ConversationStoreOptions {
@@ -122,14 +123,22 @@ export class ConversationStore implements Conversations {
   async append(turn: ConversationTurn, completes?: IdempotentAnswer): Promise<boolean> {
     const packed = await this.packTurn(turn);
     return await this.#write(async (tables) => {
+      if (await this.hasTurn(tables, packed)) return true;
       const isAdded = await this.appendPacked(tables, packed);
       await this.#complete(tables, completes);
       return isAdded;
     });
   }
 
-  async packTurn({ conversation, items }: ConversationTurn): Promise<PackedTurn> {
-    return { conversation, items: await packItems(items) };
+  async packTurn({ conversation, items, ownItemId }: ConversationTurn): Promise<PackedTurn> {
+    return { conversation, items: await packItems(items), ownItemId };
+  }
+
+  /** Runs within a transaction. @returns true if an earlier call has committed this turn */
+  async hasTurn({ conversations }: Tables, { conversation, ownItemId }: PackedTurn): Promise<boolean> {
+    if (ownItemId === undefined) return false;
+    const row = await conversations.find(conversation);
+    return row !== undefined && (await conversations.placeOf(row.position, ownItemId)) !== null;
   }
 
   /** Runs within a transaction. */

@@ -104,7 +104,12 @@ export class KeptAnswerStore implements KeptAnswers {
     const lines = events.length === 0 ? null : await packLines(events);
     return await this.#write(
       async (tables) => {
-        if (turn !== undefined) await this.#conversations.appendPacked(tables, turn);
+        if (turn !== undefined) {
+          // Everything of the earlier call was one transaction.
+          if (await this.#conversations.hasTurn(tables, turn))
+            return (await tables.keptAnswers.findRow(answer, answer.id)) ?? 'no_room';
+          await this.#conversations.appendPacked(tables, turn);
+        }
         const result = await this.#insertPacked(tables, packed, leaseMs, lines);
         const stored = completes?.(typeof result === 'string' ? result : 'kept');
         if (stored !== undefined) await this.#requests.completeIn(tables, stored);

@@ -28,6 +28,11 @@ export interface NewConversation extends ConversationKey {
 export interface ConversationTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly ConversationItem[];
+  /**
+   * Id of an item that only this turn can have. While the conversation has it, writing the turn again has no
+   * effect.
+   */
+  readonly ownItemId?: string | undefined;
 }
 
 /**

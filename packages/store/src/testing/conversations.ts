@@ -214,6 +214,19 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       expect(await idsOf()).toBeNull();
     });
 
+    it('get a turn once, however often it is written', async () => {
+      await make();
+      const { conversations, keptAnswers } = store;
+      const turn = { conversation: key, items: [item('in'), item('out')], ownItemId: 'out' };
+      for (let time = 0; time < 2; time += 1) expect(await keptAnswers.keep(answer(), turn)).toBe('kept');
+      for (let time = 0; time < 2; time += 1) expect(await conversations.append(turn)).toBe(true);
+      expect(await idsOf()).toEqual(['in', 'out']);
+      const unkept = { conversation: key, items: [item('next')], ownItemId: 'next' };
+      expect(await keptAnswers.keep(answer({ id: 'resp_2', modelId: 'gone' }), unkept)).toBe('model_deleted');
+      expect(await keptAnswers.keep(answer({ id: 'resp_2', modelId: 'gone' }), unkept)).toBe('no_room');
+      expect(await idsOf()).toEqual(['in', 'out', 'next']);
+    });
+
     it('are written with the answer to their request, or not at all', async () => {
       const { conversations, keptAnswers } = store;
       const turn = (id: string) => ({ conversation: key, items: [item(id)] });

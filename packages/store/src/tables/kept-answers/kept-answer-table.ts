@@ -105,6 +105,16 @@ export class KeptAnswerTable {
     );
   }
 
+  async findRow({ entityId, project }: KeptScope, id: string): Promise<number | undefined> {
+    const found = await this.#sql.get<{ position: number }>(
+      `select position from kept_answers where ${IN_SCOPE} and id = ?`,
+      entityId,
+      project,
+      id,
+    );
+    return found?.position;
+  }
+
   async findWhole({ entityId, project }: KeptScope, id: string): Promise<WholeAnswerRow | undefined> {
     return await this.#sql.get<WholeAnswerRow>(
       `select ${COLUMNS}, a.input from kept_answers a where ${IN_SCOPE} and a.id = ?`,

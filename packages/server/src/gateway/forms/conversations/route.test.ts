@@ -373,6 +373,59 @@ describe('conversation of a response', () => {
     expect(await itemsOf(id)).toEqual([]);
   });
 
+  test('gets the turn once while the database is busy or away for a moment', async () => {
+    const { conversations, keptAnswers } = server.store;
+    for (const store of [true, false]) {
+      const id = await make();
+      const [owner, write] = store ? [keptAnswers, 'keep' as const] : [conversations, 'append' as const];
+      const original = (owner as unknown as Record<string, (...parameters: unknown[]) => Promise<unknown>>)[write]!;
+      vi.spyOn(owner as typeof keptAnswers, write as 'keep')
+        .mockRejectedValueOnce(new StoreError('store.busy', 'busy'))
+        .mockImplementationOnce(async (...parameters) => {
+          await original.apply(owner, parameters);
+          throw new StoreError('store.unavailable', 'the connection ended at the commit');
+        });
+      const answer = await respond({ conversation: id, store });
+      expect(answer).toMatchObject({ store, conversation: { id } });
+      expect((await itemsOf(id)).map((item) => item.id).slice(1)).toEqual(answer.output.map((item) => item.id));
+      if (store) expect((await server.request('GET', `/v1/responses/${answer.id}`)).statusCode).toBe(200);
+    }
+  });
+
+  test('gets nothing if the client leaves before the write', async () => {
+    const listening = await TestServer.startOn(inference);
+    try {
+      const url = await listening.app.listen({ port: 0, host: '127.0.0.1' });
+      const { id } = (await listening.request('POST', '/v1/conversations', {})).json<ConversationObject>();
+      const client = new AbortController();
+      const ended = Promise.withResolvers<void>();
+      const generate = inference.generate.bind(inference);
+      vi.spyOn(inference, 'generate').mockImplementationOnce(async function* (request, signal) {
+        try {
+          yield* generate(request, signal);
+        } finally {
+          client.abort();
+          if (!signal.aborted)
+            await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+          ended.resolve();
+        }
+      });
+      const answer = fetch(`${url}/v1/responses`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${listening.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ input: 'Hello', conversation: id }),
+        signal: client.signal,
+      });
+      await expect(answer.then((response) => response.text())).rejects.toThrow('abort');
+      await ended.promise;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const items = await listening.request('GET', `/v1/conversations/${id}/items`);
+      expect(items.json<ConversationItemList>().data).toEqual([]);
+    } finally {
+      await listening.close();
+    }
+  });
+
   test('is counted', async () => {
     const id = await make({ items: [{ role: 'user', content: 'One.' }] });
     const fields = { conversation: id, input: 'Two.' };

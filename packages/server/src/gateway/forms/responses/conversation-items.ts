@@ -1,5 +1,5 @@
 import type { ConversationItemObject, Response, ResponseInputItem } from '@trainyard/protocol';
-import type { ConversationItem } from '@trainyard/store';
+import type { ConversationItem, ConversationKey, ConversationTurn } from '@trainyard/store';
 
 import { conflict, invalidAt } from '../shared/conflict.ts';
 import { type KeptItem, toListedItem, withIds } from './kept-items.ts';
@@ -31,9 +31,13 @@ export function newItems(items: readonly ResponseInputItem[], known: ReadonlySet
   return withIds(items);
 }
 
-/** Input and output of an answer, as added to its conversation. */
-export function itemsOfTurn(input: readonly KeptItem[], { output }: Response): ConversationItem[] {
-  return [...input, ...output].map(toStored);
+/** Input and output of an answer, as its conversation gets them. The ids of the output are of this answer only. */
+export function turnIn(
+  conversation: ConversationKey,
+  input: readonly KeptItem[],
+  { output }: Response,
+): ConversationTurn {
+  return { conversation, items: [...input, ...output].map(toStored), ownItemId: output[0]?.id };
 }
 
 export function toStored(item: { readonly id: string }): ConversationItem {

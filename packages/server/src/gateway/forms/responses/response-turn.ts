@@ -18,10 +18,11 @@ import { toOrderedJson } from '../../../seams/json/ordered-json.ts';
 import { conflict, unsupported } from '../shared/conflict.ts';
 import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 import { isEnded, type QueuedAnswer, toState } from '../../background/answer-states.ts';
-import { fromStored, itemsOfTurn, newItems } from './conversation-items.ts';
+import { fromStored, newItems, turnIn } from './conversation-items.ts';
 import { type AnswerFacts, conversationAfter, inputItems, type KeptItem, quoted, withIds } from './kept-items.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { resolveReferences } from './item-references.ts';
+import { retryTurn } from './retry-turn.ts';
 import { type KeptRoom, roomOf } from './kept-room.ts';
 
 /** A request of `/v1/responses` with the whole conversation that it continues. */
@@ -85,7 +86,7 @@ export async function openTurn(
     conversationId: conversation?.id ?? null,
   };
   const turnOf = (answer: Response): ConversationTurn | null =>
-    conversation === null || !GROWING.has(answer.status) ? null : { conversation, items: itemsOfTurn(added, answer) };
+    conversation === null || !GROWING.has(answer.status) ? null : turnIn(conversation, added, answer);
   return {
     body: isWhole ? body : { ...body, input: [...history, ...sent] },
     facts,
@@ -116,9 +117,14 @@ export async function openTurn(
           const row = rowOf(request, { scope, answer: { ...answer, status }, model, items });
           const toAnswer = (result: KeepResult) => (result === 'kept' ? answer : { ...answer, store: false });
           const completesWith = completes && ((result: KeepResult) => completes(toAnswer(result)));
-          return toAnswer(await parts.store.keptAnswers.keep(row, turn ?? undefined, completesWith));
+          const { keptAnswers } = parts.store;
+          const result =
+            turn === null
+              ? await keptAnswers.keep(row, undefined, completesWith)
+              : await retryTurn(turn, () => keptAnswers.keep(row, turn, completesWith));
+          return toAnswer(result);
         }
-        if (turn !== null) await parts.store.conversations.append(turn, completes?.(answer));
+        if (turn !== null) await retryTurn(turn, () => parts.store.conversations.append(turn, completes?.(answer)));
         return answer;
       } catch (error) {
         // Its client still gets it.

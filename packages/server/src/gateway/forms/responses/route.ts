@@ -4,6 +4,7 @@ import {
   CountInputTokensRequestSchema,
   type InputTokens,
   normalizeResponsesRequest,
+  type Response,
   type ResponseEvent,
   type ResponsesRequest,
   ResponsesRequestSchema,
@@ -11,7 +12,6 @@ import {
 } from '@trainyard/protocol';
 
 import { answerOnce } from '../../answers/idempotency.ts';
-import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import type { OpenedGeneration } from '../../../seams/streams/chat-events.ts';
@@ -23,7 +23,7 @@ import { meteredChat, openChat } from '../chat/chat-generation.ts';
 import { countPrompt } from '../chat/count-prompt.ts';
 import { refuseStreamedIdempotency, sendOpened } from '../generation/generation.ts';
 import { normalizedBody } from '../generation/normalized-body.ts';
-import { openTurn, type ResponseTurn } from './response-turn.ts';
+import { openTurn } from './response-turn.ts';
 import { admitTurn, formatOf } from './admitted-turn.ts';
 import { startInBackground } from './background-response.ts';
 import { sendKeptEvents } from './kept-events.ts';
@@ -53,6 +53,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
             const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts));
+            signal.throwIfAborted();
             return await turn.keep(answer, chat.model, completes);
           });
         });
@@ -71,7 +72,10 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
         let count = 0;
         const next = () => count++;
         const eventsOf = (generation: OpenedGeneration) =>
-          withKeptEnd(toResponseEvents(replyBlocks(generation, chat.format), format, next), turn, chat.model);
+          withKeptEnd(toResponseEvents(replyBlocks(generation, chat.format), format, next), (answer) => {
+            signal.throwIfAborted();
+            return turn.keep(answer, chat.model);
+          });
         await sendOpened(reply, openChat(chat, signal, meter), eventsOf, parts, signal, {
           isNamed: true,
           toErrorEvent: ({ error: { code, message, param } }): [ResponseEvent, ResponseStreamError] => [
@@ -109,11 +113,10 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
 /** Sends the last event after the answer was kept, so that its reader finds it. */
 async function* withKeptEnd(
   events: AsyncIterable<ResponseEvent>,
-  turn: ResponseTurn,
-  model: ResolvedModel,
+  keep: (answer: Response) => Promise<Response>,
 ): AsyncGenerator<ResponseEvent, void> {
   for await (const event of events) {
     const isLast = event.type === 'response.completed' || event.type === 'response.incomplete';
-    yield isLast ? { ...event, response: await turn.keep(event.response, model) } : event;
+    yield isLast ? { ...event, response: await keep(event.response) } : event;
   }
 }
