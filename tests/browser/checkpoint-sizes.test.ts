@@ -1,4 +1,4 @@
-/** The sizes of checkpoints on the dashboard, of files that the service has measured. */
+/** Sizes of checkpoints on the dashboard, from files that the service has measured. */
 import type { CheckpointObject } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

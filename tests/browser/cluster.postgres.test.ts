@@ -1,4 +1,7 @@
-/** The dashboard of a service in several processes, in a real browser: what is missing is told, and is there once it is there. */
+/**
+ * The dashboard of a service in several processes, in a real browser: missing parts are reported, and appear
+ * once available.
+ */
 import assert from 'node:assert/strict';
 
 import { Trainyard } from '@trainyard/sdk';
@@ -108,7 +111,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     const ofKilled = rows.filter({ hasText: new URL(engines[0]!.engineUrl!).host });
     await expect.poll(() => ofKilled.textContent(), WAIT).toContain('down');
     expect(await rows.filter({ hasText: new URL(engines[1]!.engineUrl!).host }).textContent()).toContain('up');
-    // Its lease has ended.
+    // Its lease has expired.
     await expect.poll(() => rows.count(), WAIT).toBe(1);
     expect(await text('Sampling')).toContain('works');
     expect(troubles).toEqual([]);

@@ -1,4 +1,4 @@
-/** The dashboard under the hands of whoever uses no mouse, has colours of their own, or comes over plain HTTP. */
+/** The dashboard for users without a mouse, with their own colours, or over plain HTTP. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -13,7 +13,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
   afterAll(async () => await dashboard?.close());
 
   const model = (tab: string) => `/models/${dashboard.modelId}/${tab}`;
-  /** The name of the element that has the focus, or the id of one without. */
+  /** Name of the focused element, or the id of one without a name. */
   const focused = async (page: Page) =>
     await page.evaluate(
       `(({ activeElement: it }) => it.getAttribute('aria-label') ?? (it.tagName === 'BUTTON' ? it.textContent : it.id))(document)`,
@@ -103,9 +103,9 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     });
     await page.goto(dashboard.origin + model(tab));
     await page.getByRole('alert').getByText('The model is gone').waitFor();
-    // What was read stays.
+    // Loaded data stays visible.
     await expect.poll(() => page.getByRole('main').innerText()).toMatch(/trained|latest|succeeded|mean reward/);
-    // Once more at most, where the stream of events begins while the page is on its way.
+    // At most once more, if the stream of events starts while the page loads.
     expect(numAsked).toBeLessThanOrEqual(2);
     const before = numAsked;
     await new Promise((resolve) => setTimeout(resolve, 500));

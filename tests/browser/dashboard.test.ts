@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
 
-  /** A browser of its own, signed in by a link. @returns what its pages complained of too */
+  /** A new browser context, signed in by a link. @returns also the complaints of its pages */
   async function signedIn(options: Parameters<Browser['newContext']>[0] = {}) {
     const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
     const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
@@ -55,18 +55,21 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     return { context, page, complaints };
   }
 
-  /** Whatever the console says, and errors of pages; a request that ends with its page is none. */
+  /** Console output, and errors of pages; a request that ends with its page does not count. */
   function complaintsOf(context: BrowserContext): string[] {
     const complaints: string[] = [];
     context.on('console', (message) => {
-      // Chromium has advice about forms.
+      // Chromium gives advice about forms.
       if (!message.text().includes('Password forms')) complaints.push(`${message.type()}: ${message.text()}`);
     });
     context.on('weberror', (error) => complaints.push(error.error().message));
     return complaints;
   }
 
-  /** Violations of the rules of axe, by their names with the elements. Run through the protocol: the page's policy lets no script in. */
+  /**
+   * Violations of axe rules, by name with the elements. Run through the protocol, because the page's policy
+   * allows no other script.
+   */
   async function axeViolations(page: Page): Promise<string[]> {
     await page.evaluate(AXE);
     const violations = (await page.evaluate('axe.run().then(({ violations }) => violations)')) as {
@@ -284,7 +287,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       .trim()
       .split('\n');
     expect(csv[0]).toBe('step,reward,reward low,reward high,val');
-    // The reward of a step is that of rollouts drawn from it: steps 0 to NUM_STEPS - 1 were trained on.
+    // The reward of a step belongs to its own rollouts: steps 0 to NUM_STEPS - 1 were trained on.
     const cells = csv.slice(1).map((line) => line.split(','));
     expect(cells.map(([step]) => Number(step))).toEqual(Array.from({ length: NUM_STEPS }, (_, step) => step));
     expect(cells.map(([, reward]) => Number(reward))).toEqual(data[0]?.mean);
@@ -342,7 +345,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       await reward.getByRole('button', { name: 'Reward as a table' }).click();
       return steps.toReversed();
     };
-    // Rollouts are drawn from each step but the last.
+    // Every step but the last has rollouts.
     const all = Array.from({ length: NUM_STEPS }, (_, index) => index);
     await expect.poll(stepsOf).toEqual(all);
     const { x, y, width, height } = (await reward.locator('.u-over').boundingBox())!;
@@ -384,7 +387,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
 
     await page.goto(`${origin}/models/${modelId}`);
     await page.getByRole('button', { name: 'Resume' }).click();
-    // Its data were never there, which its page says.
+    // Its data never existed, which its page reports.
     await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Jobs', exact: true }).last().click();
     await page.getByText('failed').first().waitFor();
@@ -396,7 +399,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const { context, page } = await signedIn();
     const isMade = Promise.withResolvers<void>();
     let numHeld = 0;
-    // The requests of a shared worker are those of no page.
+    // Requests of a shared worker belong to no page.
     await context.addInitScript('delete globalThis.SharedWorker');
     await context.route(/\/events\?/, async (route) => {
       numHeld += 1;

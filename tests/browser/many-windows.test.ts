@@ -1,4 +1,4 @@
-/** Ten windows of one browser side by side, which has six connections to the service for all of them. */
+/** Ten windows of one browser, which has six connections to the service for all of them. */
 import { createServer, request as send, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -20,10 +20,10 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
   let modelId: string;
   let modelName: string;
   let windows: Page[];
-  /** In front of the service: what a worker asks for is told by no page. */
+  /** Proxy for the service, because requests of a worker are invisible to pages. */
   let counter: Server;
   let origin: string;
-  /** Paths of streams of events that are open. */
+  /** Paths of open streams of events. */
   const streams: string[] = [];
   const complaints: string[] = [];
 

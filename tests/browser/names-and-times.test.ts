@@ -1,4 +1,4 @@
-/** The pages of the dashboard with what others say: the time of a service that is another day's, and names that turn text around. */
+/** Pages of the dashboard with data of others: a service time on another day, and names that reverse text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { hasBrowser } from '../support/browser.ts';
@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const ages = await page.locator('time').allTextContents();
     expect(ages.length).toBeGreaterThan(1);
     expect(ages.filter((age) => !/^(now|\d+ s ago|\d+ min ago)$/.test(age))).toEqual([]);
-    // Something was made before this test began, or the ages say nothing.
+    // Something must have been created before this test, or the ages mean nothing.
     await expect
       .poll(async () => (await page.locator('time').allTextContents()).some((age) => age !== 'now'))
       .toBe(true);
@@ -46,7 +46,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     });
     const key = await dashboard.api<{ secret: string }>('POST', '/keys', { name, scopes: ['admin'] });
     const page = await dashboard.signedIn('/models', {}, key.secret);
-    /** Looks at all that is read, by eye or aloud, once that text is there. */
+    /** Checks all text, visible and for screen readers, once `text` is there. */
     const looks = async (text: string) => {
       await page.getByText(text).first().waitFor();
       const said = await page.evaluate(

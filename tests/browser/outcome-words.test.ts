@@ -1,4 +1,4 @@
-/** Whatever can become of a rollout is told in plain words. */
+/** Every outcome of a rollout has a plain description. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

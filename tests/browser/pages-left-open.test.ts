@@ -1,4 +1,4 @@
-/** Pages of the dashboard that stay open while the session ends, the service goes and comes back, and nobody looks. */
+/** Open pages of the dashboard while the session ends, and the service stops and comes back. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -48,7 +48,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     await models.getByText('The service does not answer: is it running?').waitFor();
     expect(complaints).toEqual([]);
     await dashboard.startService();
-    // Before the pages have come back to it.
+    // Before the pages have reconnected.
     await dashboard.api('POST', `/preview/training-jobs/${await jobId()}/cancel`);
     for (const page of open) await away(page).waitFor({ state: 'detached' });
     await job.getByText('cancelled').first().waitFor();

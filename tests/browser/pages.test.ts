@@ -1,4 +1,4 @@
-/** Every page of the service in a real browser: it looks as it should, does what it should, and the console stays empty. */
+/** Every page of the service in a real browser: correct appearance and function, with an empty console. */
 import { OPERATIONS } from '@trainyard/protocol';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await service?.close();
   });
 
-  /** Opens a page of the service. @returns it, and everything that it complained of or asked for */
+  /** Opens a page of the service. @returns it, with all its complaints and requests */
   async function open(path: string, colorScheme: 'light' | 'dark' = 'light') {
     const page = await browser.newPage({ colorScheme });
     const complaints: string[] = [];
@@ -64,7 +64,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   test('the search of /docs shows what has every word, and the key / leads to it', async () => {
     const { page, complaints } = await open('/docs');
     const shown = () => page.locator('section:not([hidden])').count();
-    // The network may be quiet before a large page is read.
+    // The network may be idle before a large page is parsed.
     await page.waitForLoadState('load');
     const all = await shown();
     expect(all).toBeGreaterThan(OPERATIONS.length);

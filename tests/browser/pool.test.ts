@@ -1,4 +1,7 @@
-/** The System page where vLLM servers sample, in a real browser: each server with what it does, and what is wrong with one that is gone. */
+/**
+ * The System page with vLLM servers, in a real browser: each server with its work, and the fault of an absent
+ * one.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +19,7 @@ import { hasBrowser, openBrowser } from '../support/browser.ts';
 const KEY = 'a-key-of-vllm';
 const WAIT = { timeout: 60_000 };
 
-/** As many tokens as the vocabulary of the tiny model file has. */
+/** As many tokens as in the tiny model file's vocabulary. */
 function openFake(): Promise<FakeVllm> {
   const ends = { eosTokenId: 258, endTokenIds: new Set([258]) };
   const engine = new TokenEngine({ runner: new ScriptedRunner({ vocabSize: 259 }), ends });

@@ -1,4 +1,7 @@
-/** The pages of rollouts and the chat in a real browser, over the real service: mouse, keyboard, small screens, both themes, axe, an empty console. */
+/**
+ * Pages of rollouts and the chat in a real browser, with the real service: mouse, keyboard, small screens,
+ * both themes, axe, an empty console.
+ */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -14,7 +17,7 @@ import { scriptedService, type ScriptedServiceProcess } from '../support/scripte
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
-/** Has openai for Python. */
+/** This environment has openai for Python. */
 const hasPython = await hasPythonEnvironment(ROOT, 'art');
 const NUM_ROLLOUTS = 100_000;
 const WAIT = { timeout: 60_000 };
@@ -29,12 +32,12 @@ interface ScrollReport {
   median: number;
   p95: number;
   numLong: number;
-  /** Rows in the page at the end, and the fewest at any time. */
+  /** Rows in the page at the end, and the minimum at any time. */
   inPage: number;
   least: number;
 }
 
-/** As a person does who drags the bar: down, until the end is there, 100 rows a frame. Runs in the page. */
+/** Scrolls like a user who drags the bar: down to the end, 100 rows per frame. Runs in the page. */
 const SCROLL_THROUGH = `(async () => {
   const box = document.querySelector('.rollout-scroll');
   const frames = [];
@@ -116,7 +119,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     return page;
   }
 
-  /** Everything that axe finds, and whether the page is wider than its window. */
+  /** All findings of axe, and an entry if the page is wider than its window. */
   async function faultsOf(page: Page): Promise<unknown[]> {
     await page.evaluate(axe);
     const { violations } = await page.evaluate<AxeReport>('axe.run()');
@@ -135,7 +138,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   };
   const steps = async () => idsOf('split=train&step=3');
 
-  /** Each page, as it looks when all of it is there. */
+  /** Each page in its complete state. */
   const PAGES: readonly [name: string, path: () => Promise<string>, ready: string][] = [
     ['rollouts of a step', async () => `/models/${modelId}/rollouts`, 'Group 5'],
     [
@@ -312,7 +315,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   });
 });
 
-/** The text of a stream as curl prints it. */
+/** Text of a stream as curl prints it. */
 function contentOf(stream: string): string {
   expect(stream).toContain('data: [DONE]');
   const events = [...stream.matchAll(/^data: (\{.*\})$/gm)].map(

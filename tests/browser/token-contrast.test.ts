@@ -1,4 +1,7 @@
-/** Words on the colours of tokens can be read in both themes. Computed from the styles: the mix is the one of CSS `color-mix(in srgb, …)`. */
+/**
+ * Text on the colours of tokens is readable in both themes. Computed from the styles, with the mix of CSS
+ * `color-mix(in srgb, …)`.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -14,7 +17,7 @@ test('the colours of tokens have four strengths and none', () => {
   expect(SHARES).toEqual(SHARES.toSorted((first, second) => first - second));
 });
 
-/** The variables of a theme. */
+/** Variables of a theme. */
 function theme(isDark: boolean): Map<string, number[]> {
   const [light = '', dark = ''] = read('styles/tokens.css').split(":root[data-theme='dark']");
   const named = (isDark ? dark : light).matchAll(/--([a-z0-9-]+): #([0-9a-f]{6});/g);

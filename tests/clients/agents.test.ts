@@ -1,4 +1,7 @@
-/** Unmodified Python frameworks for agents over the Responses API: their second turns, with default settings and behind the id of the answer before. */
+/**
+ * Unmodified Python frameworks for agents with the Responses API: their second turns, with default settings
+ * and with the previous answer's id.
+ */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,14 +20,14 @@ if (!hasPython && process.env['CI'] !== undefined) {
   throw new Error('CI must run the Python clients: "node scripts/bootstrap.mjs --python" says what is missing');
 }
 
-/** A request as a framework sent it; what it names of earlier answers, and the kinds of its items. */
+/** A request of a framework: its references to earlier answers, and the kinds of its items. */
 const request = (items: readonly string[], { previous = false, stream = false } = {}) => ({
   items,
   previous,
   store: null,
   stream,
 });
-/** The items of a turn with two calls, as the service lists them. */
+/** Items of a turn with two calls, as listed by the service. */
 const CALLED = [
   'reasoning',
   'message',

@@ -1,4 +1,7 @@
-/** The unmodified `ai` package with `@ai-sdk/openai`, which speaks the Responses API and by default names the items that the service keeps. */
+/**
+ * The unmodified `ai` package with `@ai-sdk/openai`, which uses the Responses API and by default refers to
+ * items that the service keeps.
+ */
 import { createOpenAI, type OpenAILanguageModelResponsesOptions } from '@ai-sdk/openai';
 import { generateText, isStepCount, jsonSchema, type ModelMessage, streamText, tool } from 'ai';
 import OpenAI from 'openai';
@@ -9,7 +12,7 @@ import { scriptedService, type ScriptedServiceProcess } from '../support/scripte
 
 const SPOKEN = 'What is the weather in Zürich and in Rome?';
 const AGAIN = 'And the weather in Rome, please?';
-/** What the answer to {@link SPOKEN} was sampled after, as the service lists it. */
+/** Prompt items of the answer to {@link SPOKEN}, as listed by the service. */
 const FIRST_TURN = [
   'message',
   'reasoning',
@@ -19,7 +22,7 @@ const FIRST_TURN = [
   'function_call_output',
   'function_call_output',
 ];
-/** And that to {@link AGAIN} behind it. */
+/** Those of the answer to {@link AGAIN} after it. */
 const BOTH_TURNS = [
   ...FIRST_TURN,
   'reasoning',
@@ -81,7 +84,7 @@ describe('the unmodified ai package over the Responses API', () => {
   const user = (content: string): ModelMessage => ({ role: 'user', content });
   const kinds = (at: number) => sent[at]!.input.map(({ type, role }) => type ?? role);
 
-  /** Kinds of the items that an answer was sampled after. */
+  /** Kinds of the items in an answer's prompt. */
   async function promptOf(result: { response: { id: string } }): Promise<string[]> {
     const { responses } = new OpenAI({ baseURL: service.url, apiKey: service.apiKey });
     const items = await Array.fromAsync(responses.inputItems.list(result.response.id, { order: 'asc', limit: 100 }));
@@ -104,7 +107,7 @@ describe('the unmodified ai package over the Responses API', () => {
     expect(await promptOf(second.finalStep)).toEqual(BOTH_TURNS);
     expect(second.usage.inputTokenDetails.cacheReadTokens).toBeGreaterThan(0);
 
-    // The same turn behind the id of the answer before it, and with all items in the request, has the same prompt.
+    // The same turn with the previous answer's id, and with all items in the request, has the same prompt.
     const previousResponseId = first.finalStep.response.id;
     const chained = await generateText(request([user(AGAIN)], { previousResponseId }));
     const whole = await generateText(request([user(SPOKEN), ...first.responseMessages, user(AGAIN)], { store: false }));
@@ -115,7 +118,7 @@ describe('the unmodified ai package over the Responses API', () => {
       );
     }
     expect(sent.filter((body) => body.previous_response_id === previousResponseId)).toHaveLength(2);
-    // The package itself leaves out the thoughts of a step that follows another one there.
+    // The package itself drops the reasoning of a step that follows another one there.
     expect(await promptOf(chained.finalStep)).toEqual(BOTH_TURNS.toSpliced(10, 1));
   });
 

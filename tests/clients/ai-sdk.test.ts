@@ -1,4 +1,7 @@
-/** The unmodified `ai` package with `@ai-sdk/openai-compatible`, on a model that calls tools and reasons, and on the real one. */
+/**
+ * The unmodified `ai` package with `@ai-sdk/openai-compatible`, with a model that calls tools and reasons,
+ * and with the real one.
+ */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, isStepCount, jsonSchema, Output, RetryError, streamText, tool } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -21,7 +24,7 @@ const REPORT_SCHEMA = jsonSchema<{ city: string; degrees: number }>({
 });
 const SPOKEN = 'What is the weather in Zürich and in Rome?';
 
-/** A tool that remembers which cities it was asked about. */
+/** A tool that records the requested cities. */
 function weatherTool() {
   const asked: string[] = [];
   const weather = tool({
@@ -47,7 +50,7 @@ function provider(service: { url: string; apiKey: string }) {
 
 describe('the unmodified ai package, on a model that calls tools and reasons', () => {
   let service: ScriptedServiceProcess;
-  /** Comments before all events: clients pass over them. */
+  /** Comments before all events: clients skip them. */
   let commented: Awaited<ReturnType<typeof commentedStreams>>;
   let model: ReturnType<ReturnType<typeof provider>['chatModel']>;
   beforeAll(async () => {

@@ -12,7 +12,7 @@ interface Report {
 
 const releases = await installedArtReleases();
 
-// 0.5.18 has neither a pipeline that trains elsewhere than on its own GPUs, nor calls that it records.
+// 0.5.18 has neither a pipeline for remote training, nor recorded calls.
 describe.runIf(releases.includes('art-newest'))(
   'the newest unmodified openpipe-art client, beyond its plain loop',
   () => {
@@ -45,7 +45,7 @@ describe.runIf(releases.includes('art-newest'))(
     });
 
     it('evaluates every step by the tokens that this very step sampled', () => {
-      // Without `policy_token_spans` of that step it throws the evaluation away.
+      // Without `policy_token_spans` of that step it discards the evaluation.
       expect(report.pipeline.evaluated).toEqual({ val: [0, 1, 2, 3], test: [0, 1, 2, 3] });
     });
 
@@ -61,7 +61,8 @@ describe.runIf(releases.includes('art-newest'))(
       expect(job!.group_outcomes).toEqual(['trained', 'trained']);
       const { num_replayed_choices: numReplayed, num_histories_trainable: numHistories } = job!.counts!;
       expect(job!.counts).toMatchObject({ unreplayed_choices: {}, num_divergent_prompts: 0 });
-      // Of three rollouts one may have the mean reward of its group; the others' choices were all drawn at another temperature.
+      // One of three rollouts may have its group's mean reward; the others' choices were all sampled at
+      // another temperature.
       expect(numReplayed).toBe(numHistories);
       expect(numReplayed).toBeGreaterThanOrEqual(2 * 4);
     });

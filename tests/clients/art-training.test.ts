@@ -37,15 +37,15 @@ interface Report {
     refusal: [type: string, message: string];
   };
   several_turns: { model_id: string; auto: Turns; required: Turns };
-  /** Null where the release cannot record calls. */
+  /** Null if the release cannot record calls. */
   recorded_calls: { model_id: string; step: number; num_calls: number[]; metrics: Metrics } | null;
   calls_of_every_form: { model_id: string; step: number; num_calls: number[][]; metrics: Metrics } | null;
 }
 type Job = TrainingJobObject & { events: TrainingEventObject[] };
 
-/** Largest mean |trainer − sampler| of the log-probabilities of fresh rollouts; 0.002 to 0.004 was measured. */
+/** Largest mean |trainer − sampler| of the log-probabilities of fresh rollouts; measured: 0.002 to 0.004. */
 const MAX_GAP = 0.02;
-/** Metrics that the loop of ART's examples logs, under the client's own names. */
+/** Metrics logged by the loop of ART's examples, under the client's names. */
 const CLIENT_NAMES = [
   'data/step_num_scenarios',
   'data/step_num_trajectories',
@@ -57,12 +57,12 @@ const CLIENT_NAMES = [
   'loss/grad_norm',
   'loss/learning_rate',
 ];
-/** Those that one release has and the other has not. */
+/** Metrics that only one release has. */
 const RELEASE_NAMES = {
   art: ['data/step_trainer_tokens', 'time/step_trainer_s', 'reward', 'reward_std_dev', 'exception_rate'],
   'art-newest': ['time/step_backend_train_s'],
 };
-/** Parameters that the newest client refuses itself, or takes and does not send. */
+/** Parameters that the newest client refuses itself, or accepts without sending. */
 const UNSENT = ['adam_params', 'kl_ref_adapter_path', 'loss_fn_config', 'optimizer_save_interval', 'save_checkpoint'];
 const name = (step: number) => `local/conformance/ten-steps:step${step}`;
 
@@ -170,11 +170,11 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
         const job = jobs[index]!;
         expect(job.status).toBe('succeeded');
         const ignored = Object.keys(settings).filter((key) => job.ignored_config_keys.includes(key));
-        // What another trainer needs and this one has no use for.
+        // Settings that another trainer needs and this one ignores.
         const inert = ['plot_tensors', 'scale_learning_rate_by_reward_std_dev', 'logprob_calculation_chunk_size'];
         expect(ignored).toEqual(Object.keys(settings).filter((key) => inert.includes(key)));
         const acting = Object.entries(settings).filter(([key]) => !ignored.includes(key));
-        // The client sends the one under the name of the other.
+        // The client renames this one.
         const named = acting.map(([key, value]) => [key === 'normalize_advantages' ? 'scale_rewards' : key, value]);
         const loss = lossName ?? (ppo === true ? 'ppo' : 'cispo');
         expect(job.config).toMatchObject({ ...Object.fromEntries(named), loss_fn: loss });
@@ -182,7 +182,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
         const rate = (settings['learning_rate'] as number | undefined) ?? 5e-6;
         expect(report.every_setting.metrics[index]!['loss/learning_rate']).toBeCloseTo(rate, 12);
       }
-      // Only absent is absent: the client sends null for these.
+      // Null counts as absent: the client sends null for these.
       expect(jobs[2]!.config).toMatchObject({ epsilon: 0.2, epsilon_high: 0.2 });
     });
 
@@ -229,7 +229,8 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
           num_retokenized_turns: 0,
           num_choices_with_other_text: 0,
         });
-        // Behind a call that the template spells otherwise, the next turn is a sequence of its own: at most one in each trajectory.
+        // After a call that the template spells differently, the next turn is a separate sequence: at most
+        // one per trajectory.
         expect(counts!['num_histories_trainable']).toBeGreaterThanOrEqual(8);
         expect(counts!['num_histories_trainable']).toBeLessThanOrEqual(12);
         if (release === 'art') expect(turns.metrics['data/step_trainer_tokens']).toBe(turns.num_sampled_tokens);
@@ -241,7 +242,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
     it('they are trained behind the tokens that they were sampled after', async () => {
       const [job] = await jobsOf(report.several_turns.model_id);
       expect(job!.counts).toMatchObject({ num_divergent_prompts: 0 });
-      // With the tools written in another order than for sampling it was 0.013 to 0.017.
+      // With tools in another spelling than for sampling it was 0.013 to 0.017.
       expect(report.several_turns.auto.metrics['logprob_gap_mean']).toBeLessThanOrEqual(MAX_GAP / 2);
     });
   });
@@ -268,7 +269,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
     const { model_id: modelId, step, num_calls: numCalls, metrics } = report.calls_of_every_form!;
     expect([step, numCalls]).toEqual([1, Array.from({ length: 4 }, () => [2, 2, 2])]);
     const [job] = await jobsOf(modelId);
-    // Two prompts with two choices each, whole and streamed, and two answers in either of the other forms.
+    // Two prompts with two choices each, whole and streamed, and two answers in each of the other forms.
     expect(job!.counts).toMatchObject({
       num_trajectories_trainable: 4,
       num_histories_trainable: 4 * (2 * 4 + 2 + 2),

@@ -3,11 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AgentEvent, type CodingAgent, openClaudeCode, openCodex } from '../support/coding-agents.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
-/** Whole sessions of Codex and Claude Code: turns, calls and their results, compaction, and the session that goes on. `npm run test:agents` has them. */
+/**
+ * Whole sessions of Codex and Claude Code: turns, calls and their results, compaction, and a resumed session.
+ * Run by `npm run test:agents`.
+ */
 
 const FOLDER = process.env['TRAINYARD_TEST_AGENTS'] ?? '';
 const TIMEOUT_MS = 1_500_000;
-/** Some 19,000 tokens of the scripted model, which are bytes. */
+/** About 19,000 tokens of the scripted model, one per byte. */
 const LONG = 'seq 1 4000;';
 
 let service: ScriptedServiceProcess;
@@ -27,7 +30,7 @@ interface Played {
   readonly numSummaries: number;
 }
 
-/** The requests since the last call, of which none was refused. */
+/** Requests since the last call, none of which was refused. */
 async function played(path: string): Promise<{ numRequests: number; numSummaries: number }> {
   const { requests, numSummaries } = (await (await fetch(new URL('/played', service.url))).json()) as Played;
   expect(requests.filter(({ status }) => status !== 200)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Conversations with the SDKs of OpenAI, unmodified, over the default model. */
+/** Conversations with the unmodified SDKs of OpenAI, with the default model. */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -81,7 +81,7 @@ describe('the unmodified openai client (Node)', () => {
     const second = await stream.finalResponse();
     expect(second.conversation).toEqual({ id });
     expect(second.usage!.input_tokens).toBe(counted.input_tokens);
-    // All but the template's text after the reply, and the last sampled token, which was never computed.
+    // All except the template's text after the reply, and the last sampled token, which was never computed.
     const numKnown = first.usage!.total_tokens - 2;
     expect(second.usage!.input_tokens_details.cached_tokens).toBeGreaterThanOrEqual(numKnown);
     let third = await openai.responses.create({ ...ask, conversation: { id }, input: 'Thanks.', background: true });

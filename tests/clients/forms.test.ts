@@ -1,4 +1,7 @@
-/** The newest clients of the inference routes, unmodified, each in the form of requests that it speaks, with comments before all events of their streams. */
+/**
+ * The newest unmodified clients of the inference routes, each with its own form of requests, with comments
+ * before all events of their streams.
+ */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** Clients that common generators make from /openapi.json compile and talk to the service. */
+/** Clients generated from /openapi.json by common generators compile and work with the service. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,10 +30,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Where the service is without the `/v1` that the paths of the document have. */
+/** Base URL of the service without `/v1`, which is in the document's paths. */
 const origin = () => new URL(service.url).origin;
 
-/** @returns what it printed; @throws with all of it when it fails */
+/** @returns its output; @throws with all of it if it fails */
 async function output(command: string, args: readonly string[], environment: Record<string, string> = {}) {
   try {
     return (await run(command, args, { cwd: folder, env: { ...process.env, ...environment } })).stdout;
@@ -143,11 +143,11 @@ print(json.dumps({
 
   test('gives a client that passes calls', async () => {
     const { python } = pythonEnvironment(ROOT, 'generator');
-    // It formats what it wrote with a program of its own environment.
+    // It formats its output with a program of its own environment.
     const environment = { PATH: [dirname(python), process.env['PATH'] ?? ''].join(delimiter), PYTHONPATH: folder };
     const options = ['--path', 'openapi.json', '--meta', 'none', '--output-path', 'generated'];
     const report = await output(python, ['-m', 'openapi_python_client', 'generate', ...options], environment);
-    // Of the names that a body of text may have it takes one.
+    // It supports one of a text body's media types.
     const left = report.split('\n').filter((line) => /^(WARNING|ERROR|Unable|Unsupported)/i.test(line));
     expect(
       left.filter((line) => !/artifacts|content type (application\/(jsonl|x-ndjson)|text\/plain)/.test(line)),
@@ -162,7 +162,7 @@ print(json.dumps({
       steps: [0],
       fault: [404, 'request.not_found'],
     });
-    // The client has a function for each operation, the other paths of some included.
+    // The client has a function for each operation, including the alternative paths of some.
     const document = JSON.parse(await readFile(join(folder, 'openapi.json'), 'utf8')) as {
       paths: Record<string, Record<string, { operationId: string }>>;
     };

@@ -1,4 +1,7 @@
-/** The unmodified `openai` client (Node) on a model that calls tools and reasons: what a small real model cannot be brought to do. */
+/**
+ * The unmodified `openai` client (Node) with a model that calls tools and reasons, which a small real model
+ * cannot do reliably.
+ */
 import OpenAI from 'openai';
 import { zodResponseFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -68,7 +71,7 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     const streaming = { ...request, stream: true as const, stream_options: { include_usage: true } };
     for await (const chunk of await openai.chat.completions.create(streaming)) {
       const delta = (chunk.choices[0]?.delta ?? {}) as OpenAI.ChatCompletionChunk.Choice.Delta & WithReasoning;
-      // Nothing of the answer is told before the thought is.
+      // The thought comes before any part of the answer.
       if (delta.reasoning) expect(told.content).toBe('');
       told.reasoning += delta.reasoning ?? '';
       told.content += delta.content ?? '';
@@ -112,7 +115,7 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
     for (const { logprobs } of choices) {
       const entries = logprobs!.content!;
-      // One token a byte, then the end of the turn.
+      // One token per byte, then the end of the turn.
       expect(entries.map(({ token }) => token).join('')).toBe('Hello to you.<|im_end|>');
       expect(entries.every(({ top_logprobs: top }) => top.length === 2 && top[0]!.logprob >= top[1]!.logprob)).toBe(
         true,

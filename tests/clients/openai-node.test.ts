@@ -152,7 +152,7 @@ describe('the unmodified openai client (Node)', () => {
       if (numChunks === 4) controller.abort();
     }
     expect(numChunks).toBeLessThan(200);
-    // The sequence is gone: a request that needs the whole machine gets it.
+    // The sequence is gone: a request that needs the whole machine can run.
     const next = await openai.chat.completions.create({ model: base, messages, max_tokens: 4 });
     expect(next.choices).toHaveLength(1);
   });
@@ -188,7 +188,7 @@ describe('names of trained models', () => {
       const choice = answer.choices[0]! as OpenAI.ChatCompletion.Choice & { token_ids: number[] };
       expect(answer.model).toBe(`${model.entity}/conformance/fresh:step0`);
       expect(choice.token_ids).toHaveLength(answer.usage!.completion_tokens);
-      // The end of turn is an entry too.
+      // The end of turn is an entry, too.
       expect(choice.finish_reason).toBe('stop');
       expect(choice.logprobs!.content!.map((entry) => entry.token)).toEqual(
         choice.token_ids.map((id) => `token_id:${id}`),

@@ -12,14 +12,14 @@ import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/pytho
 import { smallService } from '../support/small-service.ts';
 
 /**
- * Requests generated from /openapi.json, valid and invalid ones, against a running service: no 5xx, no status that is not documented, no
- * answer that differs from its schema.
+ * Requests generated from /openapi.json, valid and invalid ones, against a running service: no 5xx, no
+ * undocumented status, no answer that violates its schema.
  *
- * TRAINYARD_TEST_FUZZ_EXAMPLES sets how many requests each operation gets; 2,000 is the full run, of about an hour.
+ * TRAINYARD_TEST_FUZZ_EXAMPLES sets the number of requests per operation; 2,000 is the full run, of about an hour.
  */
 const ROOT = resolve(import.meta.dirname, '../..');
 const NUM_EXAMPLES = Number(process.env['TRAINYARD_TEST_FUZZ_EXAMPLES'] ?? 15);
-/** Every example of every operation, with time for the phase that tries each limit of each field once. */
+/** Time for every example of every operation, and for the phase that tries each limit of each field once. */
 const TIMEOUT_MS = 300_000 + NUM_EXAMPLES * 5_000;
 const CHECKS = [
   'not_a_server_error',

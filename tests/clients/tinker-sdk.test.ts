@@ -109,7 +109,7 @@ describe.skipIf(!hasPython)('the client of the Tinker SDK', () => {
       const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
       expect(sum(life.after)).toBeGreaterThan(sum(life.forward));
       expect(life.saved).toMatch(/^tinker:\/\/[^/]+\/weights\/first$/);
-      // Not a broken connection, for which the SDK takes a 400 without a length.
+      // An error answer, not a broken connection, which is how the SDK sees a 400 without a length.
       expect(life.refused).toMatchObject({ kind: 'BadRequestError', status: 400 });
       expect(life.refused.told).toContain('LoadWeights is not permitted with seq_id 6');
     } finally {

@@ -1,4 +1,7 @@
-/** The training script of examples/verifiers on an environment of two turns: TrainClient of `verifiers` is unmodified. */
+/**
+ * The training script of examples/verifiers with an environment of two turns: TrainClient of `verifiers` is
+ * unmodified.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -50,7 +53,7 @@ it.skipIf(!hasVerifiers)(
       },
     );
     expect(stdout).toMatch(/^step 1 reward [01]\.\d{3}$/m);
-    // Two tasks, four rollouts of each, two replies in a rollout.
+    // Two tasks, four rollouts of each, two replies per rollout.
     await expectTrainedByRecords(service, stdout, 16);
   },
   TIMEOUT_MS,

@@ -3,7 +3,7 @@ import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 
 const vocabulary = new ByteVocabulary();
 
-/** One token a byte: a text is its own tokens. */
+/** One token per byte: a text is its own tokens. */
 export const BYTES: ConstraintVocabulary = {
   vocabSize: vocabulary.vocabSize,
   tokenBytes: (id) => vocabulary.tokenBytes(id),
@@ -12,7 +12,7 @@ export const BYTES: ConstraintVocabulary = {
   endTokenIds: [vocabulary.eosTokenId, vocabulary.idOf('<|endoftext|>')],
 };
 
-/** Whether exactly this text is allowed. */
+/** True if exactly this text is allowed. */
 export function allows(constraints: Constraints, spec: ConstraintSpec, text: string): boolean {
   const matcher = constraints.compile(spec);
   try {

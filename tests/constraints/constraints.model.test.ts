@@ -1,4 +1,4 @@
-/** Constraints over the real vocabulary: 49,152 tokens of several bytes each. */
+/** Constraints with the real vocabulary: 49,152 tokens of several bytes each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Constraints, type ConstraintSpec, type TokenMatcher } from '@trainyard/constraints';
 import { LlamaModel } from '@trainyard/native';

@@ -1,4 +1,7 @@
-/** Constraints made to hurt: each ends within a second, in an error or compiled, and what others do goes on. The times are printed. */
+/**
+ * Hostile constraints: each ends within a second, with an error or compiled, and other work continues. Prints
+ * the times.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConstraintError, Constraints, type ConstraintSpec } from '@trainyard/constraints';
 import { allows, BYTES, schemaSpec } from './byte-constraints.ts';
@@ -11,7 +14,7 @@ const named = <T>(count: number, value: (index: number) => T) =>
 const deep = (levels: number, wrap: (inner: unknown) => unknown) =>
   range(levels).reduce<unknown>((inner) => wrap(inner), {});
 
-/** `refused`: it must end in this error. Others may compile, and are then run for some tokens. */
+/** `refused`: the required error. Others may compile, and then run for some tokens. */
 const CORPUS: Readonly<Record<string, { spec: () => ConstraintSpec; refused?: RegExp }>> = {
   'nested stars, 1,000 times': { spec: () => regex('((a|aa)*){1000}') },
   'nested plus': { spec: () => regex('(a+)+b') },
@@ -92,7 +95,7 @@ describe('a hostile constraint', () => {
     const innocent = constraints.compile(schemaSpec({ type: 'array', items: { type: 'integer' } }));
     for (const byte of Buffer.from('[12')) expect(innocent.accept(byte)).toBe(true);
     const before = constraints.stats.numInstances;
-    // Compiled here without being validated, so that it traps in this thread's instance.
+    // Compiled here without validation, so that it traps in this thread's instance.
     const chain = {
       $ref: '#/$defs/p0',
       $defs: { ...named(4900, (index) => ({ $ref: `#/$defs/p${index + 1}` })), p4900: { type: 'null' } },
@@ -107,7 +110,7 @@ describe('a hostile constraint', () => {
   });
 
   test('does not run out for those who come later', () => {
-    // 2^40 states: each completion finds new ones, and together they reach the limit of the lexer they share.
+    // 2^40 states: each completion finds new ones, and together they reach the limit of the shared lexer.
     const spec = regex('([ab]*a[ab]{40}c)*');
     const before = constraints.stats.numRenewed;
     const mask = new Uint32Array(Math.ceil(BYTES.vocabSize / 32));
@@ -141,7 +144,7 @@ function ms(value: number): string {
   return value.toFixed(1).padStart(8);
 }
 
-/** Compiles here and takes 40 tokens, the last one that is allowed each time. */
+/** Compiles here and accepts 40 tokens, each the last allowed one. */
 function runSome(spec: ConstraintSpec): { how: string; compileMs: number; worstMaskMs: number } {
   const started = performance.now();
   const matcher = constraints.compile(spec);

@@ -1,8 +1,9 @@
 /**
- * The texts that a schema admits, keyword by keyword, judged by ajv.
+ * Texts that a schema allows, keyword by keyword, judged by ajv.
  *
- * Every text of `allows` must be valid and every text of `refuses` invalid for ajv, so that a mistake in this table is seen too. `misses`
- * are valid texts that are refused all the same: what cannot be produced, on record. A schema with `error` is refused as a whole.
+ * Every text of `allows` must be valid and every text of `refuses` invalid for ajv, so that mistakes in this
+ * table are detected. `misses` are valid texts that are refused: known gaps. A schema with `error` is refused
+ * as a whole.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Constraints, type ConstraintErrorCode } from '@trainyard/constraints';
@@ -15,7 +16,7 @@ interface Case {
   readonly refuses?: readonly string[];
   readonly misses?: readonly string[];
   readonly error?: ConstraintErrorCode;
-  /** Draft by which ajv reads it; 2020-12 unless it says so. */
+  /** Draft for ajv; default 2020-12. */
   readonly draft?: 7;
 }
 

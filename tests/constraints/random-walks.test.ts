@@ -1,6 +1,6 @@
 /**
- * Constraints sampled to their end: at each step a random allowed token, as a model with no idea would. Whatever completes must satisfy
- * the constraint by a judge that knows nothing of llguidance: ajv for schemas, `RegExp` for expressions.
+ * Constraints sampled to their end: at each step a random allowed token. Every complete text must satisfy the
+ * constraint by a judge independent of llguidance: ajv for schemas, `RegExp` for expressions.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ function randomNumbers(seed: number): () => number {
   return () => (state = (state * 48271) % 2147483647) / 2147483647;
 }
 
-/** A completion, or undefined when it did not end within `maxTokens`. */
+/** A completion, or undefined if it did not end within `maxTokens`. */
 function walk(spec: ConstraintSpec, seed: number, maxTokens = 600): string | undefined {
   const random = randomNumbers(seed);
   const matcher = constraints.compile(spec);
@@ -36,7 +36,7 @@ function walk(spec: ConstraintSpec, seed: number, maxTokens = 600): string | und
       const canEnd = allowed.includes(BYTES.eosTokenId);
       expect(matcher.canEnd).toBe(canEnd);
       if (matcher.isStopped || (canEnd && random() < 0.3)) return Buffer.from(bytes).toString('utf8');
-      // Closing characters are preferred now and then, or strings and lists would hardly end.
+      // Closing characters are sometimes preferred, or strings and lists would rarely end.
       const closing = allowed.filter((id) => id === 0x22 || id === 0x5d || id === 0x7d);
       const among = closing.length > 0 && random() < 0.35 ? closing : allowed.filter((id) => id < 256);
       const token = among[Math.floor(random() * among.length)]!;
@@ -67,7 +67,10 @@ const literal = fc.oneof(
   fc.dictionary(name, fc.integer(), { maxKeys: 2 }),
 );
 
-/** Schemas up to five levels deep, of the keywords that a client may use. Some of them allow nothing, or are refused. */
+/**
+ * Schemas up to five levels deep, with the keywords that a client may use. Some of them allow nothing, or are
+ * refused.
+ */
 const { schema: schemas } = fc.letrec<{ schema: unknown; leaf: unknown }>((tie) => ({
   leaf: fc.oneof(
     annotation.map((fields) => ({ type: 'null', ...fields })),
@@ -182,7 +185,7 @@ describe('random completions', () => {
   }, 120_000);
 });
 
-/** `$defs` of inner schemas at the top, where the references look for them. */
+/** Moves `$defs` of inner schemas to the top, which references use. */
 function hoisted(schema: unknown): unknown {
   const defs: Record<string, unknown> = {};
   const copy = (node: unknown): unknown => {

@@ -26,7 +26,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** A job of about `megabytes` whose groups have equal rewards, so that nothing is left to train. */
+/** A job of about `megabytes` whose groups have equal rewards, so that nothing remains to train. */
 function largeJob(megabytes: number): Buffer {
   const entry = (index: number) => ({
     token: `token_id:${1000 + (index % 1000)}`,
@@ -89,7 +89,7 @@ it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async (
     `${(body.length / 1e6).toFixed(0)} MB in ${seconds.toFixed(1)} s; ${latencies.length} health answers meanwhile: p50 ${at(0.5).toFixed(1)} ms, ` +
       `p99 ${at(0.99).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms; memory ${before.now.toFixed(0)} MB before, ${peak.toFixed(0)} MB at most`,
   );
-  // Parsed in the API process, the same body made one health answer take as long as the whole.
+  // When the API process parsed it, the same body delayed one health answer for its whole duration.
   expect(latencies.length, 'answers while it came in').toBeGreaterThan(10);
   expect(peak - before.now).toBeLessThan(1_500);
   expect(await client.trainingJobs.gradientSteps(id)).toEqual([]);

@@ -1,4 +1,7 @@
-/** The unmodified ART client over two API processes behind nginx, one engine and one trainer, each on a machine of its own. */
+/**
+ * The unmodified ART client with two API processes behind nginx, one engine and one trainer, each on its own
+ * machine.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
@@ -44,7 +47,7 @@ afterAll(async () => {
   network?.close();
 });
 
-/** Requests that a process has answered, as its metrics say. */
+/** Requests that a process has answered, by its metrics. */
 async function numAnswered(api: NetworkPart): Promise<number> {
   const text = await (
     await fetch(api.url.replace(/v1$/, 'metrics'), { headers: { authorization: `Bearer ${API_KEY}` } })

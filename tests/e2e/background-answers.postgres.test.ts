@@ -1,4 +1,7 @@
-/** Answers in the background of several processes: each ends once, whichever process or database goes away, and its events have no gap and no double. */
+/**
+ * Background answers with several processes: each ends once, regardless of lost processes or databases, and
+ * its events have no gaps or duplicates.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,7 +36,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A process on the shared database, or on one of its own in its folder. */
+/** Starts a process on the shared database, or on a private one in its folder. */
 async function start(name: string, { isShared = true } = {}): Promise<OwnService> {
   const dataDirectory = join(folder, name);
   mkdirSync(dataDirectory, { recursive: true, mode: 0o700 });
@@ -64,7 +67,7 @@ async function begin(service: OwnService, fields: object = {}): Promise<string> 
   return (await at(service).create(long(fields))).id;
 }
 
-/** Reads a stream in the background of the test. */
+/** Reads a stream concurrently with the test. */
 class Reader {
   readonly events: Event[] = [];
   readonly ended: Promise<'whole' | 'cut'>;
@@ -104,7 +107,7 @@ const resumed = (service: OwnService, id: string, after: number) =>
     at(service).retrieve(id, { stream: true, starting_after: after }) as unknown as PromiseLike<AsyncIterable<Event>>,
   );
 
-/** All events of an answer, as a process tells them later. */
+/** All events of an answer, as a process replays them later. */
 async function told(service: OwnService, id: string): Promise<Reader> {
   const reader = new Reader(at(service).retrieve(id, { stream: true }) as unknown as PromiseLike<AsyncIterable<Event>>);
   expect(await reader.ended).toBe('whole');
@@ -167,7 +170,7 @@ describe('two processes on PostgreSQL', () => {
       expect((await told(service, id)).events).toEqual(whole.events);
     }
 
-    // Started again at once, it gives up itself what it left.
+    // Restarted at once, it gives up its own unfinished answer.
     const third = streamed(one);
     await hasRead(third, 20);
     const reader = resumed(two, third.id, 4);

@@ -202,7 +202,8 @@ describe('training requests', () => {
     turn.logprobs!.content![0]!.logprob -= 1e-3;
     const long = {
       ...third!,
-      // Without its record, which log-probabilities find as well: one that has it is trained behind the prompt that it was sampled behind.
+      // Without its record, which is also found by log-probabilities: a choice with a record is trained after
+      // the prompt it was sampled from.
       messages_and_choices: [
         { role: 'user', content: 'word '.repeat(9_000) },
         { ...turn, record_id: undefined, prompt_token_ids: undefined },

@@ -1,4 +1,4 @@
-/** `trainyard export --base`: one command makes a base model in both forms, without a service. */
+/** `trainyard export --base`: one command writes a base model in both forms, without a service. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ test('a GGUF file becomes a folder for --model and one for vLLM, with the same l
     exports: { format: string; parity: { meanDifference: number } }[];
   };
   expect(exports.map(({ format }) => format)).toEqual(['merged-gguf', 'merged-safetensors']);
-  // Rounding to halves.
+  // Rounding to half precision.
   for (const { parity } of exports) expect(parity.meanDifference).toBeLessThan(0.01);
   expect(readdirSync(join(output, 'gguf')).toSorted()).toEqual(['model.gguf', 'parity.json']);
   const names = readdirSync(join(output, 'hugging-face'));

@@ -9,7 +9,7 @@ import { runProgram } from '../tooling/support/run-script.ts';
 const BENCH = ['--conditions=@trainyard/source', 'bench/serving/main.ts', '--short', '--max-wait', '0'];
 const run = (...args: string[]) => runProgram(process.execPath, [...BENCH, ...args]);
 
-/** A server that ends every reply after one token, whatever was asked for. */
+/** A server that ends every reply after one token. */
 async function shortServer(): Promise<{ url: string; close: () => void }> {
   const server = createServer((request, response) => {
     if (request.url === '/v1/models') {
@@ -47,7 +47,7 @@ test('workloads have their figures, and a server that gives other tokens than we
   expect(head).toBe('| workload | trainyard | stub | trainyard ÷ stub | others used, cores |');
   for (const name of names) expect(Number(cells(output, name)[2]), `${name}\n${output}`).toBeGreaterThan(0);
   expect(cells(output, 'plain').slice(3, 5)).toEqual(['failed: 1 × 8 tokens were asked for, 1 came', '–']);
-  // It names no adapters, so nobody asked it.
+  // It has no adapters, so it got no request.
   expect(cells(output, 'rollouts, adapter').slice(3, 5)).toEqual(['–', '–']);
   const costs = rows.filter((row) => row.includes('| trainyard |'));
   expect(costs).toHaveLength(names.length);

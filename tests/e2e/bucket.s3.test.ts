@@ -1,4 +1,4 @@
-/** A service whose blobs are in a bucket: what it trained is served by a machine that has nothing of it but the database. */
+/** A service with blobs in a bucket: a machine that has only the database serves its trained model. */
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ test('jobs are trained, checkpoints served and bodies read, also when the cache 
     const client = new Trainyard({ baseUrl: first.url, apiKey });
     const { id, entity } = await client.models.register({ project: 'bucket', name: 'm', base_model: BASE });
     const name = `${entity}/bucket/m`;
-    // Small bodies are read in the event loop, large ones in a thread that opens the bucket itself.
+    // Small bodies are parsed in the event loop, large ones in a thread that opens the bucket itself.
     for (const groups of [[await scoredGroup(client, name)], await tenLongGroups(client, name)]) {
       const job = await client.trainingJobs.create({
         model_id: id,

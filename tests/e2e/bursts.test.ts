@@ -1,4 +1,7 @@
-/** A burst of streams over HTTP against the real service: who is above the limit is told at once, and those who leave give everything back. */
+/**
+ * A burst of streams over HTTP with the real service: streams above the limit are refused at once, and
+ * leaving clients free everything.
+ */
 import http from 'node:http';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -24,7 +27,7 @@ interface Sent {
 
 function send(fields: object): Sent {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
-  promise.catch(() => undefined); // of one that leaves
+  promise.catch(() => undefined); // for one that leaves
   const request = http.request(`${service.url}/chat/completions`, {
     method: 'POST',
     agent: false,
@@ -51,13 +54,13 @@ it(
         if (statuses.length === NUM_STREAMS) enough.resolve();
       });
     }
-    // Endless streams hold their places, so exactly the others are refused: all of them have their answer.
+    // Endless streams hold their places, so exactly the others are refused: all of them get their answer.
     await enough.promise;
     expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_REQUESTS);
     expect(statuses.filter((status) => status === 429)).toHaveLength(NUM_STREAMS - MAX_REQUESTS);
     for (const { leave } of streams) leave();
 
-    // What they held comes back when the service has seen them go.
+    // Their resources are freed once the service has noticed the disconnects.
     let answer = await send({ max_tokens: 1 }).answered;
     while (answer.statusCode === 429) answer = await send({ max_tokens: 1 }).answered;
     expect(answer.statusCode).toBe(200);

@@ -58,9 +58,9 @@ it('refuses what writes, answers what reads, and the running job goes on when th
   const body = await response.text();
   expect(JSON.parse(body).error).toMatchObject({ code: 'store.busy' });
   expect(body).not.toContain(service.dataDirectory);
-  // Said while it lasted.
+  // Reported while it lasted.
   expect([...told].join()).toContain('another process has had the lock of the database for N s');
-  // Whether a step ended meanwhile or not, the job has not failed.
+  // In either case the job has not failed.
   other.exec('rollback');
   other.close();
 

@@ -1,4 +1,4 @@
-/** `trainyard chat` in a real terminal: keys are pressed, and what is on the screen is read. */
+/** `trainyard chat` in a real terminal: presses keys and reads the screen. */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 
@@ -13,7 +13,7 @@ const CTRL_D = '\u0004';
 const WAIT = { timeout: 60_000 };
 const hasTerminal = spawnSync('python3', ['-c', 'import pty']).status === 0;
 
-/** A command in a terminal, and what was written to it. */
+/** A command in a terminal, and its output. */
 class Terminal {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<number | null>;
@@ -31,18 +31,18 @@ class Terminal {
     this.#child.stdin.write(keys);
   }
 
-  /** Text without what moves the cursor. */
+  /** Text without cursor movements. */
   get screen(): string {
     // eslint-disable-next-line no-control-regex
     return this.#screen.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '');
   }
 
-  /** Whether it waits for a line. */
+  /** True if it waits for a line. */
   get hasPrompt(): boolean {
     return /(?:^|\n)> $/.test(this.screen);
   }
 
-  /** Waits until it is there. @throws {Error} with the screen */
+  /** Waits for a text. @throws {Error} with the screen */
   async shows(text: string | RegExp): Promise<void> {
     const look = () => {
       const isThere = typeof text === 'string' ? this.screen.includes(text) : text.test(this.screen);
@@ -85,7 +85,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
     chat('tiny/base');
     await terminal.shows(/> $/);
     terminal.press('An essay\r');
-    // A reply without an end is on its way.
+    // An endless reply is in progress.
     await expect.poll(async () => (await service.stats()).numRequests, WAIT).toBe(1);
     await terminal.shows(/> An essay\n.{40}/s);
     expect(terminal.hasPrompt).toBe(false);

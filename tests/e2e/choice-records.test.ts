@@ -13,7 +13,7 @@ import { smallService } from '../support/small-service.ts';
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-records-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** The group with choices that are their message and the id of their record, and nothing else. */
+/** The group with choices that have only their message and the id of their record. */
 function messagesAlone(group: WireTrajectoryGroup): WireTrajectoryGroup {
   const trajectories = group.trajectories.map((trajectory) => ({
     ...trajectory,

@@ -1,4 +1,7 @@
-/** Every command of `trainyard` as a process, piped, against a real service: what it prints, as text and as JSON, and how it ends. */
+/**
+ * Every command of `trainyard` as a process, piped, with a real service: its output, as text and as JSON, and
+ * its end.
+ */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -43,7 +46,7 @@ interface Ended {
   stderr: string;
 }
 
-/** Runs the command to its end. @param input for its stdin, which is empty otherwise */
+/** Runs the command to its end. @param input for its stdin, default empty */
 async function trainyard(
   args: readonly string[],
   input = '',
@@ -61,7 +64,7 @@ async function trainyard(
   return ended;
 }
 
-/** The text that a command prints which ends well: nothing but text, since nobody looks. */
+/** Output of a successful command: plain text, because there is no terminal. */
 async function printed(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await trainyard([...args, '--url', service.url]);
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: expect.any(String) });
@@ -97,7 +100,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(text).toMatch(/^2\/4 .* \d+ s left$/m);
     expect(text).toMatch(/^done: the model is at step 1 after /m);
     expect(text).toMatch(/^talk with it: trainyard chat local\/sft\/facts$/m);
-    // A name is taken as it is printed.
+    // A name can be passed as printed.
     const json = jsonLines(await printed('sft', 'facts.jsonl', '--model', 'local/p/other', '--epochs', '2', '--json'));
     expect(json.at(-2)).toMatchObject({ type: 'training_ended' });
     expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
@@ -106,7 +109,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
   it('checkpoints are listed with sizes and reasons, marked, and refused where they do not exist', async () => {
     const [titles, base, step, sum] = lines(await printed('checkpoints', 'list', 'facts'));
     expect(titles).toMatch(/^step +reward +weights +optimizer +kept for$/);
-    // `new` as well for two minutes after the next step.
+    // Also `new` for two minutes after the next step.
     expect(base).toMatch(/^ *0 +- +- +- +last, every, first(, new)?$/);
     expect(step).toMatch(/^ *1 +- +\d+\.\d MB +\d+\.\d MB +last, start$/);
     expect(sum).toMatch(/^ *sum +\d+\.\d MB +\d+\.\d MB$/);
@@ -170,7 +173,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     const watched = await printed('jobs', 'watch', id);
     expect(watched).toMatch(/^5\/5 {2}loss \S+ {2}reward 1\.500 {2}/m);
     expect(watched).toMatch(/^done: the model is at step 1 .*10 of 10 groups trained$/m);
-    // What is over is told from the beginning, to the end.
+    // A finished job is reported from start to end.
     const events = jsonLines(await printed('jobs', 'watch', id, '--json'));
     expect(events.map(({ type }) => type)).toEqual(
       expect.arrayContaining(['training_started', 'gradient_step', 'training_ended']),
@@ -242,7 +245,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     await writeFile(join(folder, 'prose.jsonl'), 'no JSON\n');
     const refused = await trainyard(['sft', 'prose.jsonl', '--model', 'left/over', '--url', service.url]);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('422')]);
-    // One that was there before stays.
+    // An existing one stays.
     const kept = await trainyard(['sft', 'prose.jsonl', '--model', 'facts', '--url', service.url]);
     expect(kept.code).toBe(1);
     expect(await parsed<object[]>('models', 'list')).toHaveLength(numModels);
@@ -422,7 +425,7 @@ it('a service goes on when nobody reads any more what it prints', { timeout: 300
   });
   child.stdout.destroy();
   child.stderr.destroy();
-  // Its events are lines of the log.
+  // Its events are log lines.
   expect(await trainyard(['sft', 'facts.jsonl', '--model', 'unread', '--url', url])).toMatchObject({ code: 0 });
   child.kill('SIGTERM');
   expect(await exited).toBe(0);

@@ -1,4 +1,7 @@
-/** V8 13.6 ends a process now and then in which threads take the types from sources: a service leaves no source to its threads and children. */
+/**
+ * V8 13.6 sometimes crashes if threads strip types from sources: a service gives its threads and children no
+ * TypeScript sources.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,11 +17,14 @@ const scratch = mkdtempSync(join(tmpdir(), 'trainyard-compiled-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
 const RECORD = join(scratch, 'sources.sha256');
-/** Node writes five numbers in front of what it keeps, and V8 begins its code with one whose upper half is this. */
+/**
+ * Node writes five numbers before its cache entries, and V8 code starts with a number that has this upper
+ * half.
+ */
 const NODES_HEADER_BYTES = 20;
 const V8_CODE = 0xc0de;
 
-/** Sources without their types that were kept, by whether the compiling process did it or what came behind it. */
+/** Cached sources without types, by whether the compiling process or a later one wrote them. */
 function keptSources(): { before: string[]; after: string[] } {
   const compiledMs = statSync(RECORD).mtimeMs;
   const [folder = ''] = readdirSync(scratch).filter((name) => name.startsWith('v'));
@@ -51,7 +57,7 @@ test('the first start compiles every source before it has threads or children, a
   }
   const { before, after } = keptSources();
   expect(before.length).toBeGreaterThan(900);
-  // The two that the service itself needs to compile the others.
+  // The two that the service needs to compile the others.
   expect(after.filter((source) => !source.includes('compileSources('))).toEqual([]);
 
   const compiledMs = statSync(RECORD).mtimeMs;

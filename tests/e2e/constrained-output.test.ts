@@ -1,6 +1,7 @@
 /**
- * Output of the real model at temperature 1 under generated constraints, judged by code that knows nothing of how they are enforced: ajv for schemas,
- * `RegExp` for expressions. Many requests are in flight at once, so that sequences of many constraints share batches.
+ * Output of the real model at temperature 1 under generated constraints, judged independently of their
+ * enforcement: ajv for schemas, `RegExp` for expressions. Many requests are in flight at once, so that
+ * sequences with many constraints share batches.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +16,7 @@ const NUM_SCHEMAS = 100;
 const IN_FLIGHT = 32;
 const TIMEOUT_MS = 600_000;
 
-/** Constraints of the kind that users write. */
+/** Typical constraints of users. */
 const WRITTEN = [
   String.raw`\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])`,
   String.raw`[\w.+-]{1,12}@[a-z]{1,12}\.(com|org|net)`,
@@ -79,7 +80,7 @@ async function ask(content: string, fields: object): Promise<Reply> {
   };
 }
 
-/** All of them, `IN_FLIGHT` at a time. */
+/** Sends all of them, `IN_FLIGHT` at a time. */
 async function askAll<T>(items: readonly T[], send: (item: T, index: number) => Promise<Reply>): Promise<Reply[]> {
   const replies: Reply[] = [];
   const queue = items.entries();
@@ -93,11 +94,11 @@ async function askAll<T>(items: readonly T[], send: (item: T, index: number) => 
 interface Verdict {
   readonly whole: number;
   readonly cut: number;
-  /** Replies that broke their constraint, and requests without an answer: must be empty. */
+  /** Replies that violate their constraint, and requests without an answer: must be empty. */
   readonly wrong: readonly string[];
 }
 
-/** Prints how they ended. */
+/** Prints their ends. */
 function judgeAll(
   name: string,
   replies: readonly Reply[],

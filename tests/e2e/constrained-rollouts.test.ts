@@ -8,7 +8,7 @@ import { scoredGroup } from '../support/groups.ts';
 import { CONSTRAINT, WAYS_TO_SAMPLE } from '../support/ways-to-sample.ts';
 
 it('rollouts are trained under the distribution that they were drawn from, whatever changed it', async () => {
-  // In half precision the cache of the sampler alone makes gaps of 1e-3.
+  // In half precision the sampler's cache by itself makes gaps of 1e-3.
   const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
@@ -34,12 +34,12 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       expect(job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
       expect(codesOf(job), way).toEqual([]);
       if (fields !== CONSTRAINT) continue;
-      // By their tokens and log-probabilities the records are found.
+      // Records are found by tokens and log-probabilities.
       const found = await train('found', withoutRecords(group));
       expect(found.job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
       const told = await train('told', withoutRecords(group, 1e-3));
       console.log(`${way}, without records: gap ${told.metrics['logprob_gap_mean']}`);
-      // What the client was told are the model's own log-probabilities, behind the mask of a constraint alone.
+      // The client received the model's own log-probabilities, only with the mask of a constraint.
       expect(told.metrics['logprob_gap_mean']).toBeGreaterThan(0.05);
       expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
       expect(codesOf(told.job)).toContain('sampling_unknown');
@@ -58,12 +58,18 @@ it('rollouts are trained under the distribution that they were drawn from, whate
   }
 }, 1_200_000);
 
-/** Codes of the warnings, except those about the length of these replies or about how little a constraint leaves open. */
+/**
+ * Codes of the warnings, except those about the length of these replies or about the small choice under a
+ * constraint.
+ */
 function codesOf({ warnings }: { warnings: readonly { code: string }[] }): string[] {
   return warnings.map(({ code }) => code).filter((code) => code !== 'replies_cut_off' && code !== 'entropy_low');
 }
 
-/** As a client sends them that keeps tokens and log-probabilities alone. @param change of each log-probability, by which no record is found */
+/**
+ * Choices of a client that keeps only tokens and log-probabilities.
+ * @param change of each log-probability, so that no record is found
+ */
 function withoutRecords(group: WireTrajectoryGroup, change = 0): WireTrajectoryGroup {
   const trajectories = group.trajectories.map((trajectory) => ({
     ...trajectory,

@@ -1,4 +1,7 @@
-/** Five hundred streams with prompts of 50 kB at once: each has one answer, a client beside them is served, and memory stays what it was. */
+/**
+ * Five hundred streams with prompts of 50 kB at once: each has one answer, another client is served, and
+ * memory stays constant.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { MemoryWatch, type ProcessMemory } from '../../bench/crowd/memory-watch.ts';
@@ -10,7 +13,7 @@ import { smallService } from '../support/small-service.ts';
 const NUM_STREAMS = 500;
 const PROMPT_BYTES = 50_000;
 const MAX_TOKENS = 2;
-/** The cache holds seven of the prompts at a time, and each comes in the place of another. */
+/** The cache holds seven of the prompts at a time, and each new one replaces another. */
 const SEEN_TOKENS = 64;
 const CAPACITY_TOKENS = 512;
 const TIMEOUT_MS = 600_000;
@@ -67,9 +70,9 @@ describe('while there is room for all of them', () => {
       for (const [index, { name, peak }] of second.memory.entries()) {
         const before = first.memory[index]!;
         expect(before.name).toBe(name);
-        // What 500 such prompts take, and their connections: their texts alone are 25 MB.
+        // Memory for 500 such prompts and their connections: the texts alone are 25 MB.
         expect(peak - before.first, name).toBeLessThan(350e6);
-        // An engine reaches what it will ever have by its fourth crowd, 110 MB above the first.
+        // An engine reaches its final size by its fourth crowd, 110 MB above the first.
         expect(peak - before.peak, name).toBeLessThan(150e6);
       }
       expect((await fetch(`${service.url}/health`)).status).toBe(200);

@@ -1,6 +1,7 @@
 /**
- * One service whose processes reach their database in three ways, with clocks a minute apart: through a pooler that shares connections by transaction, plainly,
- * and over TLS. And what each of them says where there is no way.
+ * One service whose processes connect to their database in three ways, with clocks a minute apart: through a
+ * pooler that shares connections by transaction, unencrypted, and over TLS. Also the messages without a
+ * connection.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
@@ -18,12 +19,15 @@ import { type Machine, Network } from '../support/network/network.ts';
 import { BASE, type NetworkPart, NetworkParts } from '../support/network/network-parts.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
-/** Timers of Node go by the monotonic clock, which is nobody's to set. */
+/** Node's timers use the monotonic clock, which cannot be set. */
 const ENVIRONMENT = { PGPASSWORD: PASSWORD, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
 const MINUTE_AHEAD = clock('+60s');
 const MINUTE_BEHIND = clock('-60s');
 
-/** Environment of a process whose clock is so much off. Under `faketime` itself it would be a child, which no signal reaches. */
+/**
+ * Environment of a process with such a clock error. Under `faketime` itself it would be a child that signals
+ * do not reach.
+ */
 function clock(shift: string): Record<string, string> {
   const told = execFileSync('faketime', ['-f', shift, 'env'], { encoding: 'utf8' });
   const value = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(told)![1]!;
@@ -82,7 +86,7 @@ async function doctor(address: string, otherClock: Record<string, string>): Prom
   return new Map(checks.map((check) => [check.name, check]));
 }
 
-/** The reason why this process has no connection, in the words of a start; null when it has one. */
+/** Reason why this process cannot connect, as reported at a start; null if it can. */
 async function problemOf(address: string, password: string = PASSWORD): Promise<string | null> {
   const named = new URL(address);
   named.password = password;
@@ -115,7 +119,7 @@ test('they are one service: what one is given another does and a third tells, in
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(times[0]).toBeGreaterThan(begun - 1_000);
   expect(times.at(-1)).toBeLessThan(Date.now() + 1_000);
-  // What is asked for at the one is not done again at the other.
+  // A request to one process is not repeated by the other.
   const body = { project: 'ways', name: 'once', base_model: BASE };
   const answers = await Promise.all(
     [ahead, right, ahead, right].map(async (part) => {
@@ -150,7 +154,7 @@ test('who asks for TLS has it, and whoever the server cannot be sure of is told 
   expect(secured).toContainEqual({ address: behind.machine.address, ssl: true });
   expect(secured).not.toContainEqual({ address: behind.machine.address, ssl: false });
   expect(await problemOf(secure)).toBeNull();
-  // An address that the certificate does not name.
+  // An address missing in the certificate.
   const other = '198.18.0.200';
   database.machine.run(['ip', 'address', 'add', `${other}/24`, 'dev', 'eth0']);
   const refusals: [address: string, password: string, words: string][] = [
@@ -188,7 +192,7 @@ test('the doctor tells of the pooler, of the clock, and of connections that run 
   expect(await problemOf(url)).toContain('too many connections');
   await database.limitConnections(-1);
   await expect.poll(async () => (await register(0)).status).toBe(200);
-  // The pooler does not try again for a quarter of a minute (`server_login_retry`).
+  // The pooler waits a quarter of a minute before it retries (`server_login_retry`).
   await expect.poll(async () => (await ahead.ask('/models')).status).toBe(200);
   for (const index of Array.from({ length: 40 }).keys()) expect((await register(index)).status).toBe(200);
   const job = await longJob(right, 'after', 1);

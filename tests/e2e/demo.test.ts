@@ -1,4 +1,4 @@
-/** The demo on a service that is running: it moves inside a step, and its model stays. */
+/** The demo with a running service: it shows progress inside a step, and its model stays. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Runs every runnable block of every page against a service, in the order of its page, and compares what it prints with the `text output` block after it.
- * The README has a test of its own.
+ * Runs every runnable block of every page with a service, in the order of its page, and compares its output
+ * with the `text output` block after it. The README has its own test.
  */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ const PAGES = siteContents(ROOT)
 const hasClients = await hasPythonEnvironment(ROOT, 'clients');
 const hasArt = (await installedArtReleases()).includes('art-newest');
 
-/** The blocks of a page that run, each with the text of the output block after it. */
+/** Runnable blocks of a page, each with the text of the output block after it. */
 function runnableBlocks(page: string): (DocBlock & { readonly output: string })[] {
   const blocks = blocksOf(page);
   return blocks.flatMap((block, index) => {
@@ -59,15 +59,15 @@ describe('blocks of the pages', () => {
   it.each(PAGES)(
     '$page',
     async ({ page, blocks, hasOutput }) => {
-      // Only the default model itself says what the pages show; the small one is a tenth of the cost.
+      // Only the default model produces the text on the pages; the small one has a tenth of the cost.
       const service = hasOutput ? real : small;
-      // As in the folder of the clone: packages are found, and the command line is.
+      // As in the clone's folder: packages and the command line are found.
       const cwd = mkdtempSync(join(scratch, `${basename(page, '.md')}-`));
       symlinkSync(join(ROOT, 'node_modules'), join(cwd, 'node_modules'));
       const env = {
         TRAINYARD_API_KEY: service.apiKey,
         URL: service.url,
-        // Where commands find it.
+        // Folder that commands use to find it.
         TRAINYARD_DATA_DIR: service.dataDirectory,
         AUTH: `Authorization: Bearer ${service.apiKey}`,
         HF_HUB_OFFLINE: '1',
@@ -78,7 +78,7 @@ describe('blocks of the pages', () => {
         const { code, output, errors } = await runBlock(block, { cwd, env, edit });
         const said = code === 0 ? '' : errors + output;
         expect({ at: `${page}:${block.line}`, code, said }).toEqual({ at: `${page}:${block.line}`, code: 0, said: '' });
-        // What the service refuses is an answer to curl.
+        // For curl a refusal is an answer.
         expect({ at: `${page}:${block.line}`, error: /\{"detail":.*/.exec(output)?.[0] }).toEqual({
           at: `${page}:${block.line}`,
           error: undefined,
@@ -108,7 +108,7 @@ describe('blocks of the pages', () => {
   });
 });
 
-/** Names of a page in backquotes; one that begins with `_` takes the place of the end of the one before. */
+/** Names of a page in backquotes; one that starts with `_` replaces the end of the previous one. */
 function wordsOf(page: string): Set<string> {
   const words = new Set<string>();
   let stem = '';

@@ -1,4 +1,7 @@
-/** Processes of a service that hear every notification of their database twice: each job, step, event and token is there once. */
+/**
+ * Processes of a service that receive every notification of their database twice: each job, step, event and
+ * token exists once.
+ */
 import assert from 'node:assert/strict';
 
 import { Trainyard, type TrainingEventObject } from '@trainyard/sdk';

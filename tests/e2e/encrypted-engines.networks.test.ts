@@ -1,6 +1,7 @@
 /**
- * Engines that listen on 127.0.0.1 alone, behind proxies that end TLS: a plain one that passes on bytes, and nginx as the guide sets it up. What an `api` asks of
- * them crosses the network encrypted, and everything that holds without a proxy holds.
+ * Engines that only listen on 127.0.0.1, with proxies that end TLS: a plain one that passes on bytes, and
+ * nginx as in the guide. Requests of an `api` cross the network encrypted, and everything works as without a
+ * proxy.
  */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -85,7 +86,7 @@ interface EngineMember {
   readonly trouble: string | null;
   readonly num_requests: number;
 }
-/** The engines as a process knows them, by their machines. */
+/** The engines that a process has, by machine. */
 async function engineMembers(of: NetworkPart): Promise<Map<string, EngineMember>> {
   const { sampling } = (await (await of.ask('/preview/hosts')).json()) as {
     sampling: { hosts: { members?: EngineMember[] }[] };
@@ -103,7 +104,7 @@ async function numRequests(): Promise<number> {
   };
   return sampling.hosts[0]!.num_requests;
 }
-/** Chats that differ in what they begin with, so that both engines have some of them. */
+/** Chats with different prefixes, so that both engines get some of them. */
 async function chats(count: number, about: string): Promise<number[]> {
   const answers = await Promise.all(
     Array.from({ length: count }, (_, index) => api.ask('/chat/completions', chat(`${about} ${index}`))),
@@ -117,7 +118,7 @@ test('through either proxy a seed says the same, streams come as they are made, 
   expect(await states(api)).toEqual(['up', 'up']);
   const said = new Set<string>();
   for (const name of ['bytes', 'nginx']) {
-    // The other is not reached meanwhile, so that this one has it.
+    // The other is unreachable meanwhile, so that this one gets it.
     const other = name === 'bytes' ? 'nginx' : 'bytes';
     network.cut(api.machine, machineOf(other));
     await expect.poll(async () => (await engineMembers(api)).get(other)!.state, { timeout: 30_000 }).toBe('down');
@@ -130,7 +131,8 @@ test('through either proxy a seed says the same, streams come as they are made, 
     const end = await stream.end;
     expect(end).toMatchObject({ isDone: true, error: null, broken: null, numTokens: 300 });
     expect(end.numChunks).toBeGreaterThan(50);
-    // Its first tokens are here long before its last: a proxy that collects a few kilobytes would show all at once.
+    // Its first tokens arrive long before its last: a proxy that buffers a few kilobytes would deliver all at
+    // once.
     const shareBehindFirst = async (): Promise<number> => {
       const begun = performance.now();
       const short = await openedStream(api, chat('tokens', { max_tokens: 24 }));
@@ -139,12 +141,12 @@ test('through either proxy a seed says the same, streams come as they are made, 
       return (performance.now() - first) / (performance.now() - begun);
     };
     await expect.poll(shareBehindFirst, { timeout: 20_000 }).toBeGreaterThan(0.5);
-    // Who leaves ends the request at the engine, whose proxy has to let go too.
+    // Leaving ends the request at the engine, and its proxy must disconnect, too.
     const left = await openedStream(api, chat('leaving', { max_tokens: 4_000 }));
     await expect.poll(numRequests).toBe(1);
     left.leave();
     await expect.poll(numRequests, { timeout: 10_000 }).toBe(0);
-    // More than nginx takes where nobody says otherwise.
+    // Larger than nginx's default limit.
     const long = await api.ask('/tokenize', { model: BASE, prompt: 'word '.repeat(300_000) });
     expect(long.status).toBe(200);
     expect(((await long.json()) as { count: number }).count).toBeGreaterThan(300_000);
@@ -213,7 +215,7 @@ test('a certificate for another machine gets no request', async () => {
 }, 100_000);
 
 test('a proxy that ends no handshake costs a request seconds, and not for ever', async () => {
-  // One connection stays open, by which the engine answers looks as if nothing was wrong.
+  // One connection stays open, on which the engine answers checks normally.
   expect(await chats(1, 'before')).toEqual(all(1));
   process.kill(proxies.get('bytes')!.pid, 'SIGUSR1');
   const begun = performance.now();

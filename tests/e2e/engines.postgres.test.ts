@@ -1,4 +1,7 @@
-/** A service whose HTTP, engines and trainer are processes of their own: what one process does they do together, to the bit, also while some of them die. */
+/**
+ * A service with HTTP, engines and trainers in separate processes: results equal those of one process bit for
+ * bit, even while some of them die.
+ */
 import assert from 'node:assert/strict';
 
 import { Trainyard } from '@trainyard/sdk';
@@ -33,7 +36,7 @@ async function baseModels({ url, apiKey }: OwnService): Promise<string[]> {
   return ((await answer.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
 }
 
-/** Everything of a reply that sampling decides. */
+/** All parts of a reply that sampling decides. */
 async function sampled(client: Trainyard, model: string, seed: number) {
   const { choices } = await client.chat.completions.create({
     model,
@@ -130,14 +133,14 @@ describe('two of HTTP, two engines and a trainer', () => {
     });
     const steps = await one.trainingJobs.gradientSteps(job.id);
     expect(steps).toHaveLength(1);
-    // Both engines have the step before the job ends, and no request has named it.
+    // Both engines have the step before the job ends, without a request for it.
     await expect.poll(async () => (await one.trainingJobs.retrieve(job.id)).finished_at).not.toBeNull();
     const { finished_at: endedAt } = await one.trainingJobs.retrieve(job.id);
     const loaded = async () => (await one.hosts.read()).sampling.hosts[0]!.members.map(({ steps: held }) => held);
     const held = [{ model: 'local/parts/agent', step: 1, since: expect.any(Number) }];
     await expect.poll(loaded).toEqual([held, held]);
     for (const [{ since } = { since: Infinity }] of await loaded()) expect(since).toBeLessThanOrEqual(endedAt!);
-    // Sampled by one machine and trained by another: one policy.
+    // Sampled on one machine and trained on another: one policy.
     expect(Math.abs(steps[0]!['logprob_gap_mean']!)).toBeLessThan(1e-4);
     const trained = await sampled(one, 'agent:step1', 7);
     expect(await sampled(two, 'agent:step1', 7)).toEqual(trained);
@@ -145,7 +148,7 @@ describe('two of HTTP, two engines and a trainer', () => {
   }, 200_000);
 
   test('an engine that is killed in the middle of streams ends them with one error; the next requests go on', async () => {
-    // Prompts that differ, so that both engines have some of them.
+    // Different prompts, so that both engines get some of them.
     const whole = async (index: number) => {
       const { choices, usage } = await one.chat.completions.create({
         model: BASE,
@@ -183,7 +186,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     await engines[0].end('SIGKILL');
     const next = sampled(one, BASE, 1);
     const ended = await Promise.all(streams);
-    // Each whole answer came, from the other engine where need be, with the tokens of its seed.
+    // Each whole answer came, if needed from the other engine, with the tokens of its seed.
     const answers = await Promise.all(wholes);
     expect(answers.map(({ usage }) => usage)).toEqual(Array.from({ length: 8 }, () => 300));
     for (const index of [0, 1, 2, 3]) expect(await whole(index)).toEqual(answers[index]);

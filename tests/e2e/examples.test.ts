@@ -1,4 +1,7 @@
-/** Every example in short form. Those that teach something run on the default model, and what they teach is asserted; the others take one step on a small one. */
+/**
+ * Every example in short form. Those that teach something use the default model, and their effect is
+ * asserted; the others take one step with a small one.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

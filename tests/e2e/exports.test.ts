@@ -12,7 +12,7 @@ import type { OwnService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { smallService } from '../support/small-service.ts';
 
-/** Exports of a trained checkpoint through the running service, and adapters that come back in. */
+/** Exports of a trained checkpoint through the running service, and re-imported adapters. */
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-exports-'));
 const dataDirectory = join(scratch, 'data');
@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Folders of what the service keeps, and of what it is writing. */
+/** Folders of stored data, and of unfinished writes. */
 function kept(part: 'exports' | 'adapters'): string[] {
   try {
     return readdirSync(join(dataDirectory, 'blobs/directories', part));

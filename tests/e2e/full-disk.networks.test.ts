@@ -1,4 +1,4 @@
-/** A disk that is really full: a small file system of its own, which takes the rights of the one who mounts it. */
+/** A disk that is really full: a small separate file system, which needs the right to mount. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ function fill(): void {
       try {
         for (;;) writeSync(file, Buffer.alloc(bytes));
       } catch {
-        // No room for so much; for half of it, perhaps.
+        // No room for this much, but maybe for half of it.
       }
     }
   } finally {

@@ -1,6 +1,7 @@
 /**
- * Follows `docs/guide/scaling.md` and `docs/guide/operations.md` with their own commands: PostgreSQL, a bucket, two API processes, two engines and trainers.
- * Addresses are those of this machine, and `/var/lib/trainyard` is a folder for each process; nothing else of a command changes.
+ * Follows `docs/guide/scaling.md` and `docs/guide/operations.md` with their own commands: PostgreSQL, a
+ * bucket, two API processes, two engines and trainers. Addresses are those of this machine, and
+ * `/var/lib/trainyard` is one folder per process; the commands are otherwise unchanged.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -31,7 +32,7 @@ const VLLM =
   'it needs vLLM (6 to 12 GB): `npm run test:vllm` runs such servers, `npm run check:scale-out` holds the flags against its parser';
 const SKYRL = 'it needs SkyRL (2 GB): `npm run test:skyrl` runs it';
 const ELSEWHERE = 'another machine is needed';
-/** Commands that no test on one machine can run as they stand, each with its reason. */
+/** Commands that no test on one machine can run unchanged, each with its reason. */
 const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
   ['KEY="$(openssl rand -hex 32)"', VLLM],
   ['VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve', VLLM],
@@ -67,7 +68,7 @@ let cluster: PostgresCluster;
 let server: S3Server;
 let database: string;
 let bucket: string;
-/** What the bucket does in place of an answer. */
+/** Injected fault of the bucket. */
 let bucketFault: 'none' | 'slow' | 'hanging' = 'none';
 let bucketWay: ReturnType<typeof createServer>;
 beforeAll(async () => {
@@ -78,7 +79,7 @@ beforeAll(async () => {
   bucketWay = await wayTo(server.origin);
   bucket = (await server.createBucket()).replace(server.origin, originOf(bucketWay));
   symlinkSync(testModel().small, join(scratch, 'model.gguf'));
-  // As in the folder of the clone, where `npx` finds the command.
+  // As in the clone's folder, where `npx` finds the command.
   symlinkSync(resolve(import.meta.dirname, '../../node_modules'), join(scratch, 'node_modules'));
 }, 200_000);
 afterAll(async () => {
@@ -94,7 +95,7 @@ function originOf(listening: ReturnType<typeof createServer>): string {
   return `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
 }
 
-/** HTTP proxy before the bucket, with {@link bucketFault}. */
+/** HTTP proxy for the bucket, with {@link bucketFault}. */
 async function wayTo(target: string): Promise<ReturnType<typeof createServer>> {
   const { hostname, port } = new URL(target);
   const proxy = createServer((incoming, answer) => {
@@ -114,7 +115,7 @@ async function wayTo(target: string): Promise<ReturnType<typeof createServer>> {
   return proxy;
 }
 
-/** The one command of the pages that is this text, or starts with it. */
+/** The only command of the pages with this text, or this start. */
 function command(begin: string): GuideCommand {
   const exact = commands.filter(({ text }) => text === begin);
   const found = exact.length > 0 ? exact : commands.filter(({ text }) => text.startsWith(begin));
@@ -125,7 +126,7 @@ function command(begin: string): GuideCommand {
 
 const quoted = (text: string): string => `'${text}'`;
 
-/** Starts a command with what its block exports, its addresses replaced. */
+/** Starts a command with its block's exports, and with replaced addresses. */
 function run(
   { text, exports }: GuideCommand,
   edits: Readonly<Record<string, string>> = {},
@@ -142,7 +143,7 @@ function run(
   };
   let script = [...exports, text].join('\n');
   for (const [from, to] of Object.entries(all)) script = script.replaceAll(from, to);
-  // Several processes of one machine cannot have one port, and nothing is fetched.
+  // Several processes on one machine cannot share a port, and nothing is fetched.
   const started = new GuideProcess(script, {
     cwd: scratch,
     env: { TRAINYARD_PORT: '0', ...env },
@@ -151,7 +152,7 @@ function run(
   return started;
 }
 
-/** Runs a command to its end. @returns what it printed */
+/** Runs a command to its end. @returns its output */
 async function ended(...args: Parameters<typeof run>): Promise<string> {
   const running = run(...args);
   const code = await running.ended();
@@ -354,7 +355,7 @@ test('the service starts with vLLM servers that want a key, and with a trainer e
       ['trainyard serve --model base/gguf/model.gguf --trainer-url', 'http://127.0.0.1:8000', 'base-f32/hugging-face'],
     ] as const) {
       tinker.models = [name];
-      // The dots of the page stand for a key.
+      // The dots of the page mean a key.
       const places = { [url]: tinker.url, 'TRAINER_KEY=…': 'TRAINER_KEY=key', 'base.gguf': 'model.gguf' };
       await endInOrder(await run(command(begin), places).ready(), begin.includes('npx') ? null : 0);
     }

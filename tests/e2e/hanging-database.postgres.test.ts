@@ -1,4 +1,7 @@
-/** A database whose processes are stopped (SIGSTOP) accepts connections and answers none of them. Every wait ends, and all continues with SIGCONT. */
+/**
+ * A database whose processes are stopped (SIGSTOP) accepts connections without answering. Every wait ends,
+ * and everything continues after SIGCONT.
+ */
 import assert from 'node:assert/strict';
 
 import type { Health } from '@trainyard/protocol';
@@ -136,7 +139,7 @@ test('known keys and loaded models are served, writes are refused in time, and a
     const whole = await chat('agent');
     note('chat under agent', whole);
     expect(whole).toMatchObject({ status: 200, degraded: 'database' });
-    // A job waits for 30 s with its writes.
+    // A job retries its writes for 30 s.
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, 35_000 - (performance.now() - stoppedAt))));
     const later = await Promise.all([
       send('POST', '/preview/models', { project: 'hanging', name: 'new', base_model: BASE }),

@@ -49,7 +49,7 @@ describe('a killed engine host', () => {
       () => null,
       (error: unknown) => error,
     );
-    // Sent later, this one shows that the first is at work.
+    // Sent later, it shows that the first is in progress.
     const chunks = await client.chat.completions.create({
       model: base,
       messages: [{ role: 'user', content: 'Count.' }],
@@ -81,7 +81,8 @@ describe('a killed engine host', () => {
 describe('a killed trainer host', () => {
   it('goes on from its last gradient step: the job succeeds with the same steps and the same weights', async () => {
     const groups = await tenLongGroups(client, 'survivor');
-    // Two gradient steps of several rows: the first kill is before the first row has ended or behind it, the second in the second step.
+    // Two gradient steps of several rows: the first kill is before or after the end of the first row, the
+    // second in the second step.
     const config = { learning_rate: 1e-4, gradient_steps: 2, packed_sequence_length: 1024 };
     const undisturbed = await client.trainingJobs.create({
       model_id: modelId,
@@ -95,7 +96,7 @@ describe('a killed trainer host', () => {
       (await client.chat.completions.create({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
         .system_fingerprint;
 
-    // The same job on a second fresh model, with its host killed twice.
+    // The same job with a second fresh model, and its host killed twice.
     const twin = await client.models.register({ project: 'crashes', name: 'twin', base_model: base });
     const job = await client.trainingJobs.create({
       model_id: twin.id,

@@ -1,4 +1,7 @@
-/** Requests made to hurt: each has one answer, a 4xx unless what it asks for is legal and cheap, and the service goes on as before. */
+/**
+ * Hostile requests: each has one answer, a 4xx unless it is valid and cheap, and the service continues
+ * normally.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
@@ -53,7 +56,7 @@ describe('a hostile request', () => {
       if (isRefused) {
         expect(answer).toMatchObject({ error: { message: expect.any(String), code: expect.any(String) } });
         expect(answer.detail).toBeDefined();
-        // The client is told what is wrong, not sent its megabytes again.
+        // The client gets the fault, not its megabytes.
         expect(text.length).toBeLessThan(10_000);
       } else expect(answer.choices).toHaveLength(1);
     },

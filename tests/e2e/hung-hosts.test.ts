@@ -8,7 +8,7 @@ import { scoredGroup } from '../support/groups.ts';
 import { hostOf } from '../support/processes.ts';
 import { smallService } from '../support/small-service.ts';
 
-/** A host that is stopped does nothing and dies of nothing: the service has to notice, end it and start another. */
+/** A stopped host does nothing without dying: the service must notice, end it and start another. */
 
 let service: OwnService;
 let client: Trainyard;
@@ -27,7 +27,7 @@ afterAll(async () => {
 const hello = () =>
   client.chat.completions.create({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
 
-/** The messages of `/health` until it is healthy again, numbers left out. */
+/** Messages of `/health` until it is healthy again, without numbers. */
 async function toldUntilHealthy(): Promise<string[]> {
   const told = new Set<string>();
   for (;;) {

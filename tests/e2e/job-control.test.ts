@@ -19,7 +19,7 @@ afterAll(() => service.close());
 const register = (name: string, lora?: object) =>
   client.models.register({ project: 'p', name, base_model: base, ...(lora ? { lora } : {}) });
 
-/** Resolves when the job has an event of that type; the milliseconds it took. */
+/** Resolves when the job has an event of that type, with the elapsed milliseconds. */
 async function reached(jobId: string, type: string): Promise<number> {
   const started = performance.now();
   for (;;) {
@@ -32,7 +32,7 @@ async function reached(jobId: string, type: string): Promise<number> {
 describe('a running job', () => {
   it('is paused and cancelled between two gradient steps, and goes on from its last gradient step', async () => {
     const [one, two] = [await register('one'), await register('two')];
-    // One gradient step a group: short enough for a loaded machine, long enough to be caught in.
+    // One gradient step per group: short enough for a loaded machine, long enough to be interrupted.
     const config = { learning_rate: 1e-4, gradient_steps: 4 };
     const groups = await Promise.all(
       Array.from({ length: 4 }, (_, index) =>
@@ -51,7 +51,7 @@ describe('a running job', () => {
       experimental_config: config,
     });
     await reached(job.id, 'gradient_step');
-    // In the middle of a later step now: what waits behind it begins when it has let go.
+    // Now in the middle of a later step: a waiting job starts after it has stopped.
     const behind = await client.trainingJobs.create({ model_id: two.id, trajectory_groups: small });
     const paused = await client.trainingJobs.pause(job.id);
     const pauseMs = await reached(behind.id, 'training_started');
@@ -70,7 +70,7 @@ describe('a running job', () => {
     });
     expect(steps).toHaveLength(4);
 
-    // The pause left no trace: a twin that was never paused ends with the same weights.
+    // The pause had no effect: a twin without a pause ends with the same weights.
     const twin = await register('twin');
     await client.trainingJobs.gradientSteps(
       (await client.trainingJobs.create({ model_id: twin.id, trajectory_groups: groups, experimental_config: config }))
@@ -153,7 +153,8 @@ describe('a model that begins with another one', () => {
       },
     });
     const [step] = await client.trainingJobs.gradientSteps(job.id);
-    // Fresh weights: the policy is the reference, and the sampler's distance to both is the gap of the two programs.
+    // Fresh weights: the policy is the reference, and the sampler's distance to both is the gap of the two
+    // programs.
     expect(step!['kl_policy_ref_k3']).toBe(0);
     expect(Math.abs(step!['kl_policy_ref']!)).toBeLessThan(0.02);
     expect(step!['ratio_max']).toBe(1);

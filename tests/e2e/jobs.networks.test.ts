@@ -1,4 +1,7 @@
-/** Jobs while their trainer, or all of the service, is cut off from the database: each step is told once, and the weights are those of a run that nothing happened to. */
+/**
+ * Jobs while their trainer, or the whole service, is disconnected from the database: each step is reported
+ * once, and the weights equal those of an undisturbed run.
+ */
 import assert from 'node:assert/strict';
 
 import { queryServer } from '@trainyard/store/testing';
@@ -66,7 +69,7 @@ async function submit(name: string): Promise<Submitted> {
 
 type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
 
-/** All that a job leaves, once it has ended; by the socket of the server, which no cut reaches. */
+/** All results of a job after its end, read by the server's socket, which no disconnect affects. */
 async function outcomeOf({ jobId, modelId }: Submitted) {
   const near = database.nearby(url);
   const ended = async () =>
@@ -96,13 +99,13 @@ async function untilStep({ jobId }: Submitted, numSteps = 1): Promise<void> {
   while ((await told()) < numSteps) await new Promise((over) => setTimeout(over, 5));
 }
 
-/** Connections that the server keeps for a machine. */
+/** Connections that the server holds for a machine. */
 async function numConnections({ address }: Machine): Promise<number> {
   const statement = `select count(*) as n from pg_stat_activity where client_addr = '${address}'`;
   return (await queryServer<{ n: number }>(database.nearby(url), statement))[0]?.n ?? 0;
 }
 
-/** Tokens that are charged for training, and how many points the charts of a model have. */
+/** Tokens charged for training, and the number of points in a model's charts. */
 async function countedOf(name: string): Promise<{ charged: object[]; points: object[] }> {
   const near = database.nearby(url);
   const charged = await queryServer(
@@ -127,7 +130,7 @@ test('a trainer that is cut off beyond its lease writes nothing more; another ta
   const second = await parts.start(trainerMachines[1]!, 'trainer');
   await untilStep(submitted, 2);
   console.log(`another told a step ${((performance.now() - begun) / 1000).toFixed(1)} s behind the cut`);
-  // The server does not keep its few connections for a client that it does not hear any more.
+  // The server does not keep its few connections for an unreachable client.
   await expect.poll(() => numConnections(cut!.machine), { timeout: 100_000 }).toBe(0);
   console.log(
     `the server let go of its connections ${((performance.now() - begun) / 1000).toFixed(1)} s behind the cut`,
@@ -137,7 +140,7 @@ test('a trainer that is cut off beyond its lease writes nothing more; another ta
   expect(outcome).toEqual(undisturbed);
   await expect.poll(() => cut!.says(`${submitted.jobId}: left with the status`), { timeout: 60_000 }).toBe(true);
   expect(await countedOf('moved')).toEqual(counted);
-  // It is a trainer like any other again.
+  // It is a normal trainer again.
   await second.end('SIGTERM');
   expect(await outcomeOf(await submit('again'))).toEqual(undisturbed);
   expect(await outcomeOf(submitted)).toEqual(outcome);

@@ -1,4 +1,7 @@
-/** Limits of a key over two services on one database: they are one limit, and a service that is killed gives its places back. */
+/**
+ * Limits of a key over two services on one database: they are one limit, and a killed service frees its
+ * places.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +20,7 @@ let cluster: PostgresCluster;
 let one: OwnService;
 let two: OwnService;
 
-/** A data folder whose blobs are those of both, as on a volume that machines share. */
+/** A data folder with shared blobs, as on a shared volume. */
 function dataDirectory(name: string): string {
   const path = join(folder, name);
   for (const each of [path, join(folder, 'blobs')]) mkdirSync(each, { recursive: true, mode: 0o700 });
@@ -71,7 +74,7 @@ test('both together let through what one may, and OpenAI’s client gets through
 
   const patient = new OpenAI({ baseURL: two.url, apiKey: secret, maxRetries: 6 });
   expect((await chat(patient)).choices).toHaveLength(1);
-  // Raised at the one, it is raised at the other.
+  // Raised at one, it is raised at the other.
   await admin.keys.update(id, { limits: { requests_per_minute: null } });
   await Promise.all(Array.from({ length: 10 }, (_, index) => chat(clients[index % 2]!)));
 }, 200_000);

@@ -1,4 +1,4 @@
-/** A process that is killed and starts again in its own data folder takes up its own at once, in every role. */
+/** In every role, a process that is killed and restarted in its own data folder continues its work at once. */
 import assert from 'node:assert/strict';
 
 import { PostgresCluster } from '@trainyard/store/testing';

@@ -27,7 +27,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A browser at the service: `localhost` and a port of its own are what its cookie is for. */
+/** A browser at the service: its cookie is for `localhost` and one port. */
 const BROWSER = { host: 'localhost:8420', 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
 
 /** Signs in by a link. @returns the cookie as the browser sends it */
@@ -36,13 +36,13 @@ async function signIn(url: string, code: string): Promise<string> {
   return String(response.headers['set-cookie']).split(';')[0]!;
 }
 
-/** The name of the key that a cookie stands for. */
+/** Name of the key of a cookie. */
 async function nameOfKey(url: string, cookie: string): Promise<string | null> {
   const { body } = await send(`${url}/session`, { method: 'GET', headers: { ...BROWSER, cookie } });
   return (JSON.parse(body) as { key: { name: string } | null }).key?.name ?? null;
 }
 
-/** A request with headers that `fetch` does not let through. */
+/** Sends a request with headers that `fetch` does not allow. */
 async function send(url: string, options: RequestOptions, body = '') {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, options, resolve).once('error', reject).end(body);
@@ -50,10 +50,13 @@ async function send(url: string, options: RequestOptions, body = '') {
   return { headers: response.headers, body: await text(response) };
 }
 
-/** However slow the machine is, what is in flight may end. */
+/** Requests in flight may end on any slow machine. */
 const PATIENT = { TRAINYARD_DRAIN_TIMEOUT_MS: '600000' };
 
-/** A streamed answer of which something has arrived, so that it is in flight; `numTokens` is how many tokens it has in the end. */
+/**
+ * A streamed answer with its first output, so that it is in flight; `numTokens` is its final number of
+ * tokens.
+ */
 async function begun(client: Trainyard, request: ChatBody): Promise<{ numTokens: Promise<number> }> {
   const chunks = await client.chat.completions.create({
     ...request,
@@ -159,7 +162,7 @@ describe('a service', () => {
     }
   });
 
-  /** Sampled by the first who wants them: what a job learns from may come from anywhere. */
+  /** Sampled by the first caller: the origin of a job's data does not matter. */
   let groups: WireTrajectoryGroup[] | null = null;
 
   it.each(['SIGTERM', 'SIGKILL'] as const)(
@@ -177,7 +180,7 @@ describe('a service', () => {
         experimental_config: {
           learning_rate: 1e-4,
           gradient_steps: 2,
-          // The second service has no records of what the first one sampled.
+          // The second service has no records of the first one's samples.
           allow_training_with_unknown_sampling: true,
         },
       });
@@ -185,7 +188,7 @@ describe('a service', () => {
       for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'gradient_step') break;
       process.kill(first.pid, signal);
       await first.stop();
-      // The hosts notice that their channel is closed.
+      // The hosts notice the closed channel.
       await expect.poll(() => children.filter(isAlive)).toEqual([]);
 
       const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
@@ -281,7 +284,7 @@ describe('a service that cannot start says why', () => {
       `port ${port} on 127.0.0.1 is in use`,
     );
     blocker.close();
-    // Nothing is left that would keep the next start from the folder.
+    // Nothing is left that would block the folder for the next start.
     await (await smallService({ dataDirectory })).close();
   });
 

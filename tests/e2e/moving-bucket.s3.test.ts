@@ -1,4 +1,4 @@
-/** A job moves between machines by the bucket alone, on the way to which every tenth request meets a fault. */
+/** A job moves between machines only through the bucket, with a fault in every tenth request. */
 import assert from 'node:assert/strict';
 
 import { Trainyard } from '@trainyard/sdk';
@@ -78,7 +78,7 @@ test('it goes on elsewhere from its snapshot, and ends with the weights of a run
   expect(eventTypes(events).filter((type) => type === 'training_ended')).toHaveLength(1);
   expect(await digestOf(moved.modelId)).toBe(await digestOf(undisturbed.modelId));
 
-  // What it has become is sampled from the bucket too.
+  // Its result is also sampled from the bucket.
   const { choices } = await client.chat.completions.create({
     model: 'local/bucket/moved',
     messages: [{ role: 'user', content: 'Say something.' }],

@@ -1,4 +1,7 @@
-/** A job moves with what it has done: the machine that trained it is gone with its disk, and another goes on from the last snapshot in the blobs. */
+/**
+ * A job moves with its progress: the machine that trained it is lost with its disk, and another continues
+ * from the last snapshot in the blobs.
+ */
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -43,7 +46,7 @@ interface Trainer {
   readonly lines: string[];
 }
 
-/** A data folder of its own whose blobs are those of all parts, as a file system that machines share would have it. */
+/** Its own data folder with blobs shared by all parts, as on a shared file system. */
 function dataFolder(name: string): string {
   const [blobs, own] = [join(folder, 'blobs'), join(folder, name)];
   mkdirSync(blobs, { recursive: true });
@@ -78,7 +81,7 @@ async function startTrainer(name: string, modelId = BASE): Promise<Trainer> {
   throw new Error(`the trainer ended before it was ready: ${trainer.lines.join('\n')}`);
 }
 
-/** The machine is gone, and its disk with it. */
+/** The machine is lost with its disk. */
 async function lose(trainer: Trainer): Promise<void> {
   trainers.delete(trainer);
   trainer.child.kill('SIGKILL');
@@ -94,7 +97,7 @@ async function endInOrder(trainer: Trainer): Promise<void> {
 
 const snapshotSteps = async (jobId: string) => (await store.getJob(jobId))?.snapshot?.numGradientSteps ?? 0;
 const numTold = async (jobId: string) => await store.countEvents(jobId, 'gradient_step');
-/** The job has told more than what is in the blobs. */
+/** Waits until the job has reported more than the blobs have. */
 async function untilAhead(jobId: string, { lines }: Trainer): Promise<void> {
   for (;;) {
     const [kept, told, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.getJob(jobId)];
@@ -187,7 +190,7 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
       );
     }
 
-    // Asked to end, a trainer leaves all that it has done.
+    // Asked to end, a trainer leaves all its progress.
     const given = await client.models.register({ project: 'moving', name: 'given', base_model: BASE });
     const { id } = await submit.rl(given.id);
     await expect.poll(() => numTold(id), { interval: 10, timeout: 100_000 }).toBeGreaterThan(0);
@@ -198,7 +201,7 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
     expect(await snapshotSteps(id)).toBe(told);
     console.log(`asked to end after ${told} steps: 0 computed twice`);
 
-    // A trainer without its base model leaves it alone, and what it waits for can be read.
+    // A trainer without its base model does not take it, and its reason to wait is readable.
     const other = await startTrainer('other', 'some/other-model');
     const waits = async () => (await client.trainingJobs.retrieve(id)).waiting_for?.code;
     await expect.poll(waits, { timeout: 60_000 }).toBe('base_model');

@@ -1,4 +1,4 @@
-/** One job over the processes of a service: its trace, its lines in the log, its figures and what its key is charged. */
+/** One job in several processes of a service: its trace, its log lines, its metrics and its charged usage. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A data folder of its own whose blobs are those of all parts. */
+/** Its own data folder with blobs shared by all parts. */
 function dataFolder(name: string): string {
   const [blobs, own] = [join(folder, 'blobs'), join(folder, name)];
   mkdirSync(blobs, { recursive: true });
@@ -115,7 +115,7 @@ test('a job that two trainers work on is one trace, one charge, and lines with t
     const steps = await client.trainingJobs.gradientSteps(jobId);
     expect(steps).toHaveLength(NUM_STEPS);
 
-    // Charged once, also for steps that the second trainer took again.
+    // Charged once, including steps that the second trainer repeated.
     const trained = steps.reduce((sum, step) => sum + Number(step['num_trainable_tokens']), 0);
     const usage = await client.usage.read({ by: ['kind', 'key', 'project', 'model'] });
     const charged = usage.data.filter(({ kind }) => kind === 'training');
@@ -134,7 +134,7 @@ test('a job that two trainers work on is one trace, one charge, and lines with t
     const figures = await (await fetch(following.metricsUrl)).text();
     expect(figures).toMatch(/^trainyard_jobs_claimed_total\{kind="rl"\} 1$/m);
     expect(Number(/^trainyard_gradient_steps_total\{kind="rl"\} (\d+)$/m.exec(figures)?.[1])).toBeGreaterThan(0);
-    // Of its own steps: where the other one's snapshots came along, only the last may be left.
+    // For its own steps: if the other one's snapshots came along, only the last may be left.
     expect(figures).toMatch(/^trainyard_snapshot_bytes_total \d+$/m);
     // Each process watches its machine.
     for (const name of ['disk_free_bytes', 'disk_sync_seconds', 'open_files', 'max_open_files'])

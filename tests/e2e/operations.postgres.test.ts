@@ -1,4 +1,4 @@
-/** The commands of docs/guide/operations.md that want a database which several processes share, run as they stand there. */
+/** Commands of docs/guide/operations.md that need a shared database, run unchanged. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +43,7 @@ test('the commands for several processes work as the page has them', { timeout: 
     });
     output += run.output;
   }
-  // Each line that the table explains is one that the doctor says.
+  // The doctor reports each line that the table explains.
   for (const name of [
     'database_server',
     'database_clock',

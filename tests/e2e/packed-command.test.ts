@@ -1,4 +1,4 @@
-/** `npx trainyard` in a clone, and the command of the tarball in a folder of its own. */
+/** `npx trainyard` in a clone, and the command of the tarball in its own folder. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const VERSION = '0.1.0';
 
 it('npx finds the command in a clone', { timeout: 240_000 }, async () => {
-  // Offline: nothing of the name `trainyard` is asked of a registry.
+  // Offline: no registry is asked for the name `trainyard`.
   const env = { npm_config_offline: 'true', npm_config_yes: 'true' };
   const { exitCode, output } = await runProgram('npx', ['trainyard', '--version'], { env, cwd: ROOT });
   expect(output.trim().split('\n').at(-1)).toBe(VERSION);
@@ -27,7 +27,7 @@ describe('the tarball', () => {
   beforeAll(async () => {
     const packed = await runProgram(process.execPath, ['scripts/pack-cli.mjs', '--out', scratch]);
     if (packed.exitCode !== 0) throw new Error(packed.output);
-    // As npm lays it out, with the dependencies that are here already.
+    // In npm's layout, with the already installed dependencies.
     mkdirSync(join(scratch, 'unpacked'));
     execFileSync('tar', ['xzf', join(scratch, `trainyard-cli-${VERSION}.tgz`), '-C', join(scratch, 'unpacked')]);
     mkdirSync(join(scratch, 'node_modules/@trainyard'), { recursive: true });
@@ -56,7 +56,7 @@ describe('the tarball', () => {
     });
     const help = await runProgram(process.execPath, [command, 'serve', '--help'], { env });
     expect(help.output).toMatch(/^usage: trainyard serve /);
-    // Scripts of npm are the repository's.
+    // npm scripts belong to the repository.
     const advised = await runProgram(
       process.execPath,
       [command, 'doctor', '--url', 'http://127.0.0.1:2', '--precision', 'bf16', '--onednn', join(scratch, 'none')],
@@ -87,7 +87,7 @@ describe('installed from its tarball in an empty folder', () => {
     mkdirSync(app);
     const packed = await runProgram(process.execPath, [join(ROOT, 'scripts/pack-cli.mjs'), '--out', scratch]);
     if (packed.exitCode !== 0) throw new Error(packed.output);
-    // As the README says it; the registry is asked only for what the cache of npm lacks.
+    // As in the README; the registry is only used for packages missing in npm's cache.
     const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
     const installed = await runProgram('npm', ['install', ...options, `../trainyard-cli-${VERSION}.tgz`], { cwd: app });
     if (installed.exitCode !== 0 || installed.output.includes('EBADENGINE')) throw new Error(installed.output);
@@ -143,7 +143,7 @@ describe('installed from its tarball in an empty folder', () => {
   });
 });
 
-/** The pages advise no script of npm, which the package does not have. */
+/** The pages suggest no npm script, which the package lacks. */
 async function expectPagesWithoutScripts(origin: string): Promise<void> {
   const page = await (await fetch(`${origin}/models`)).text();
   expect(page).toContain('<meta name="demo-command" content="" />');

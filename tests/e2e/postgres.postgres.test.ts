@@ -1,4 +1,7 @@
-/** A service whose database is PostgreSQL: what ends in the middle goes on, the service or the database, and nothing is lost or there twice. */
+/**
+ * A service with PostgreSQL: after the service or the database ends midway, work continues, and nothing is
+ * lost or doubled.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -99,7 +102,7 @@ test('a job goes on after the service was killed and while the database is away;
       'training_ended',
     ]);
     expect((await client.checkpoints.list(model.id)).data.map(({ step }) => step)).toEqual([0, 1]);
-    // What the stream used was written once there was something to write it to.
+    // The stream's usage was written once the database was back.
     const { data: usage } = await client.usage.read({ by: ['model'] });
     expect(usage.find(({ model: name }) => name === BASE)?.completion_tokens).toBe(200);
     for (const service of [first, second]) expect(service.output()).not.toContain(PASSWORD);
@@ -141,7 +144,7 @@ test('a prompt may hold what PostgreSQL cannot, and its choice is trained', asyn
   }
 });
 
-/** `trainyard` with these arguments. @returns what it printed; its exit code has to be 0 */
+/** Runs `trainyard` with these arguments. @returns its output; its exit code must be 0 */
 function trainyard(...args: string[]): string {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], {
     encoding: 'utf8',
@@ -175,7 +178,7 @@ test('a backup made beside the service, and the moved database, serve the same t
 
   const [restored, moved] = [join(folder, 'restored'), join(folder, 'moved')];
   trainyard('restore', backup, '--data-dir', restored);
-  // Its connections end some seconds behind it.
+  // Its connections end some seconds later.
   const move = () => trainyard('db', 'move', '--from', url, '--to', moved, '--json', ...blobs);
   const blobs = ['--blobs-from', dataDirectory, '--blobs-to', moved];
   const report = JSON.parse(move()) as { digest: string; tables: object[]; files: { number: number } };

@@ -24,7 +24,7 @@ it('a service in bf16 samples, trains on what it has sampled, tells the gap, and
     const { id, name } = await client.models.register({ project: 'p', name: 'rounded', base_model: base });
     for (const [seed, settings] of [
       [1, {}],
-      // Between policies of the trainer, with a weight for what the sampler computes otherwise.
+      // Between policies of the trainer, with a weight for the sampler's deviations.
       [2, { precalculate_logprobs: true, truncated_importance_sampling: 2 }],
     ] as const) {
       const group = await scoredGroup(client, name, { n: 8, seed, maxTokens: 40 });
@@ -38,7 +38,7 @@ it('a service in bf16 samples, trains on what it has sampled, tells the gap, and
       expect(metrics!['logprob_gap_mean']).toBeGreaterThan(1e-3);
       expect(metrics!['logprob_gap_mean']).toBeLessThan(0.05);
     }
-    // Both sides compute with it.
+    // Both sides use it.
     const library = basename(process.env['TRAINYARD_TEST_BF16_LIBRARY']!);
     for (const host of ['engine', 'trainer'] as const)
       expect(readFileSync(`/proc/${hostOf(service.pid, host)}/maps`, 'utf8')).toContain(library);

@@ -1,6 +1,6 @@
 /**
- * Ways to sample whose prompts are not what the model's template writes for the messages of the trajectory, or that come through another form of the
- * API: each is trained behind what it was sampled behind, to the last bit.
+ * Ways to sample whose prompts differ from the model's template for the trajectory's messages, or that use
+ * another form of the API: each is trained after its sampled prompt, bit for bit.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
@@ -46,7 +46,7 @@ const user = (content: string) => ({ role: 'user', content });
 const FIRST = user('Tell me about blue things, and about things that are not quite blue.');
 const SECOND = user('Go on.');
 
-/** Two turns of a chat; what the model said goes back as it was answered. */
+/** Two turns of a chat; the model's message goes back as answered. */
 function chat(fields: object, secondFields: object = fields) {
   return async (seed: number): Promise<Item[]> => {
     const ask = async (messages: readonly object[], own: object) =>
@@ -57,14 +57,14 @@ function chat(fields: object, secondFields: object = fields) {
   };
 }
 
-/** A reply that a form of the API named no tokens of, but a record. */
+/** A reply without tokens from a form of the API, with a record. */
 const recorded = (content: string, { record_id: recordId }: { record_id: string }) => ({
   role: 'assistant',
   content,
   record_id: recordId,
 });
 
-/** A choice that brings everything itself, its prompt too, and names no record. */
+/** A choice with all its data, including its prompt, and without a record. */
 const told = (content: string, promptIds: readonly number[], ids: readonly number[], logprobs: readonly number[]) => ({
   finish_reason: 'length',
   message: { role: 'assistant', content },

@@ -9,7 +9,10 @@ import { ownService } from '../../scripts/own-service.ts';
 import { testModel } from '../support/model.ts';
 import { difference, isPytorchModel, pytorchJobs, pytorchReference, sequenceRow } from '../support/pytorch-fixture.ts';
 
-/** Optimizer steps through the API give the policies that PyTorch's give: computed once by scripts/pytorch/make-fixture.ts. */
+/**
+ * Optimizer steps through the API give the same policies as PyTorch's: computed once by
+ * scripts/pytorch/make-fixture.ts.
+ */
 
 const jobs = pytorchJobs();
 const reference = pytorchReference();
@@ -19,7 +22,7 @@ it.skipIf(!isPytorchModel(reference))(
   'jobs sent to the service leave the policies that torch.optim.AdamW leaves',
   async () => {
     const { base } = testModel();
-    // `fast` trains on the file as it is, which is what PyTorch was given.
+    // `fast` trains on the unchanged file, which PyTorch used.
     const service = await ownService({ environment: { TRAINYARD_MODEL: base, TRAINYARD_PRECISION: 'fast' } });
     const trainer = await openTrainer({ modelPath: base, numThreads: 1 });
     try {
@@ -70,7 +73,7 @@ it.skipIf(!isPytorchModel(reference))(
   300_000,
 );
 
-/** Folder of the one checkpoint below the data folder that was not there before. */
+/** Folder of the only new checkpoint below the data folder. */
 function newCheckpoint(dataDirectory: string, seen: Set<string>): string {
   const files = readdirSync(dataDirectory, { recursive: true, encoding: 'utf8' });
   const found = files.filter((file) => file.endsWith('adapter_model.safetensors') && !seen.has(file));

@@ -1,4 +1,7 @@
-/** Probes, balancers and scalers: the processes of a service tell them which lives, which is ready, which is ending, and how much waits. */
+/**
+ * Probes, load balancers and scalers: processes of a service report liveness, readiness, shutdown, and the
+ * length of the queue.
+ */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -34,7 +37,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Status of a path of the health of a process; null: nothing answers there. A connection each, as a probe has it. */
+/** Status of a health path of a process; null without an answer. A new connection each, like a probe. */
 async function statusOf(place: string, path: string): Promise<number | null> {
   const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(8_000) };
   return await fetch(`${place}${path}`, options).then(

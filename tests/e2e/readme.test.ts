@@ -1,4 +1,7 @@
-/** Every block of the README, and what the start prints, runs as it stands: in an empty folder, against a service that was started as the README says. */
+/**
+ * Every block of the README, and the examples that the start prints, run unchanged: in an empty folder, with
+ * a service started as in the README.
+ */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,12 +19,12 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const README_PORT = 8420;
 const BLOCKS = blocksOf('README.md').filter(({ mark }) => mark !== 'illustration');
 const ART_BLOCKS = blocksOf('docs/guide/from-art.md');
-/** Those whose commands have tests of their own: the start below, the demo in `demo.test.ts`. */
+/** Blocks whose commands have their own tests: the start below, the demo in `demo.test.ts`. */
 const ELSEWHERE = ['npm start\n', 'npm run demo\n'];
 const TIMEOUT_MS = 600_000;
 const hasNewestArt = (await installedArtReleases()).includes('art-newest');
 
-/** The port that the README names, or any other while something else has it. */
+/** The README's port, or any other if it is taken. */
 async function readmePort(): Promise<number> {
   const server = createServer();
   const isFree = await new Promise<boolean>((done) => {
@@ -37,7 +40,7 @@ describe('the README', () => {
   let service: OwnService;
   let printed = '';
   beforeAll(async () => {
-    // A data folder with a blank in its path, as folders of people have.
+    // A data folder with a blank in its path, as users have.
     const dataDirectory = join(scratch, 'my clone', '.trainyard');
     service = await ownService({
       dataDirectory,
@@ -51,7 +54,7 @@ describe('the README', () => {
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  /** Runs a text in a shell, in an empty folder unless told otherwise. */
+  /** Runs a text in a shell, by default in an empty folder. */
   async function run(text: string, options: { cwd?: string; env?: Record<string, string> } = {}) {
     const cwd = options.cwd ?? mkdtempSync(join(scratch, 'empty-'));
     const block = { language: 'sh', mark: '', text, line: 0 };
@@ -60,7 +63,7 @@ describe('the README', () => {
     return { output, cwd };
   }
 
-  /** Verbatim, but where the README's port is taken: then with the port of this service. */
+  /** Verbatim, except if the README's port is taken: then with the port of this service. */
   function atPort(text: string): string {
     return text.replaceAll(`127.0.0.1:${README_PORT}`, new URL(service.url).host);
   }
@@ -116,7 +119,7 @@ describe('the README', () => {
   it.skipIf(!hasNewestArt)(
     'takes first steps with ART',
     async () => {
-      // Its environment is there already: installing it again says "already satisfied".
+      // Its environment already exists: installing it again reports "already satisfied".
       const bin = mkdtempSync(join(scratch, 'bin-'));
       const environment = pythonEnvironment(ROOT, 'art-newest').directory;
       writeFileSync(join(bin, 'python3'), `#!/bin/sh\n[ "$*" = "-m venv art" ] && exec ln -s '${environment}' art\n`);

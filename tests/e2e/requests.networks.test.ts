@@ -1,6 +1,6 @@
 /**
- * Requests while machines die, and while the network between them swallows packets: each is answered once, in a bounded time, and what can be answered
- * without the part that is gone is.
+ * Requests while machines die, and while the network drops packets: each is answered once, in a bounded time,
+ * and requests that do not need the lost part succeed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 const chat = { model: BASE, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 8, ignore_eos: true };
-/** Seconds that something took. */
+/** Duration in seconds. */
 async function timed<Result>(work: Promise<Result>): Promise<[Result, number]> {
   const begun = performance.now();
   return [await work, (performance.now() - begun) / 1000];
@@ -64,7 +64,7 @@ test('of an api that is killed in mid-stream the client sees the end, the other 
   expect(answer.status).toBe(200);
   console.log(`the other api answered in ${seconds.toFixed(1)} s`);
   await expect.poll(() => numRequests(two)).toBe(0);
-  // What was answered in full is counted, once.
+  // A complete answer is counted once.
   await expect.poll(() => completionTokens(two)).toBe(before + 8);
   apis[0] = await parts.start(one.machine, 'api');
 }, 200_000);
@@ -82,7 +82,7 @@ test('an engine that is cut off in mid-stream ends its streams with one error; o
   );
   const begun = performance.now();
   network.cut(one.machine, engines[0].machine);
-  // Of these some meet the engine that is cut off before that is known, and go to the other.
+  // Some of these meet the disconnected engine before that is noticed, and go to the other.
   const during = Array.from({ length: 8 }, async (_, index) =>
     one.ask('/chat/completions', { ...chat, messages: [{ role: 'user', content: `Say ${index}.` }] }),
   );
@@ -97,7 +97,7 @@ test('an engine that is cut off in mid-stream ends its streams with one error; o
   const cut = (await Promise.all(ends)).filter(({ error }) => error !== null);
   expect(cut.length).toBeGreaterThan(0);
   expect(cut.length).toBeLessThan(8);
-  // An api that reaches it goes on with it.
+  // An api that can reach it continues to use it.
   const other = await apis[1].ask('/chat/completions', chat);
   expect(other.status).toBe(200);
   network.heal();
@@ -106,12 +106,12 @@ test('an engine that is cut off in mid-stream ends its streams with one error; o
     .not.toContain('"state":"down"');
 }, 200_000);
 
-/** A write that is to have its effect once, however often it is asked for. */
+/** A write that must have its effect once, for any number of requests. */
 const register = (api: NetworkPart, name: string) =>
   api.ask('/preview/models', { project: 'networks', name, base_model: BASE }, { 'idempotency-key': name });
 const health = async (api: NetworkPart) => await (await fetch(api.url.replace(/v1$/, 'health'))).text();
 
-/** Many writes at once while the database is away, each to be answered in a bounded time. */
+/** Many concurrent writes while the database is away, each with an answer in a bounded time. */
 async function refusedMeanwhile(api: NetworkPart, name: string): Promise<number> {
   const begun = performance.now();
   const refused = await Promise.all(Array.from({ length: 40 }, (_, index) => register(api, `${name}-${index}`)));

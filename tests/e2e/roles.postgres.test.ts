@@ -1,4 +1,7 @@
-/** A service in parts: HTTP twice, jobs elsewhere, one database. What one part begins another ends, and nothing is lost or there twice. */
+/**
+ * A service in parts: HTTP twice, jobs elsewhere, one database. One part continues another's work, and
+ * nothing is lost or doubled.
+ */
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A data folder of its own whose blobs are those of all parts, as a file system that machines share would have it. */
+/** Its own data folder with blobs shared by all parts, as on a shared file system. */
 function dataFolder(name: string): string {
   const [blobs, own] = [join(folder, 'blobs'), join(folder, name)];
   mkdirSync(blobs, { recursive: true });
@@ -115,7 +118,7 @@ test('two of HTTP and one that trains are one service; a trainer that dies is fo
     );
     expect(said[0]).toEqual(said[1]);
 
-    // What one is asked to stop stops elsewhere.
+    // A stop request at one stops the job elsewhere.
     const long = await one.trainingJobs.create({
       ...asked,
       experimental_config: { learning_rate: 1e-4, gradient_steps: 10 },
@@ -124,7 +127,7 @@ test('two of HTTP and one that trains are one service; a trainer that dies is fo
     await two.trainingJobs.cancel(long.id);
     expect((await one.trainingJobs.retrieve(long.id)).status).toBe('cancelled');
 
-    // The trainer has let go of it: it takes another, and one that is asked to end gives its job back.
+    // The trainer has left it: it takes another, and a trainer that is asked to end gives its job back.
     const given = await one.trainingJobs.create(asked);
     for await (const event of one.trainingJobs.watch(given.id)) if (event.type === 'gradient_step') break;
     await end(following, 'SIGTERM');

@@ -12,7 +12,7 @@ type Sample = (client: Trainyard, model: string, seed: number) => Promise<WireTr
 const rewarded = (trajectories: WireTrajectoryGroup['trajectories']) =>
   trajectories.map((trajectory, index) => ({ ...trajectory, reward: index }));
 
-/** Groups that were sampled with so many sequences at once. */
+/** Groups sampled with different numbers of concurrent sequences. */
 const SAMPLES: Readonly<Record<string, Sample>> = {
   'one at a time': async (client, model, seed) => {
     const trajectories = [];
@@ -49,7 +49,7 @@ it('with `deterministic`, trained log-probabilities are those that were sampled 
     const { id, name } = await client.models.register({ project: 'p', name: 'sampler', base_model: base });
     let numTokens = 0;
     for (const [index, [way, sample]] of Object.entries(SAMPLES).entries()) {
-      // Each group is sampled from what the group before it has made.
+      // Each group is sampled from the result of the previous one.
       const group = await sample(client, name, 1000 * index);
       const job = await client.trainingJobs.create({
         model_id: id,

@@ -1,6 +1,7 @@
 /**
- * The guarantee of a seed, as `--precision exact` gives it: the same request gives the same tokens and log-probabilities to the last bit, whatever is in the
- * cache and in the batch. With llama.cpp as far as the logits are the same, which `text-engine.model.test.ts` measures.
+ * Guarantee of a seed with `--precision exact`: the same request gives the same tokens and log-probabilities
+ * bit for bit, for any cache and batch. With llama.cpp as far as the logits are equal, which
+ * `text-engine.model.test.ts` measures.
  */
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -77,11 +78,11 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Equal salts share memory. */
+/** Equal salts share the cache. */
 let numSalts = 0;
 const freshSalt = () => ({ cache_salt: `salt ${numSalts++}` });
 
-/** A request, what it gave alone on a cold cache, and what it gave in other ways. */
+/** A request, its answer alone with a cold cache, and its answers in other ways. */
 interface Asked {
   readonly request: object;
   readonly salt: object;
@@ -89,7 +90,7 @@ interface Asked {
   readonly ways: Record<string, Answer>;
 }
 
-/** One after the other, with nothing beside. */
+/** One after the other, without other requests. */
 async function askAlone(request: object): Promise<Asked> {
   const salt = freshSalt();
   const alone = await ask(service, { ...request, ...salt });
@@ -107,7 +108,7 @@ function others(): Promise<Answer>[] {
   );
 }
 
-/** All of them twice, at once, beside 16 others: with a prompt that is computed again, and with what is still in the cache. */
+/** All of them twice, concurrently with 16 others: with a recomputed prompt, and with the cached one. */
 async function askBesideOthers(all: readonly Asked[]): Promise<void> {
   const company = others();
   await Promise.all(
@@ -123,7 +124,7 @@ describe('the same seed and the same request', () => {
   it(
     'give the same tokens and log-probabilities as the first request of a fresh service',
     async () => {
-      // The one of this file has answered nothing yet.
+      // The service of this file has answered nothing yet.
       const other = await smallService();
       try {
         const [one, two] = await Promise.all([service, other].map((fresh) => ask(fresh, REQUESTS['n = 4']!)));

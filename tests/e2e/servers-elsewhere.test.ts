@@ -21,7 +21,7 @@ import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { Authority } from '../support/network/authority.ts';
 import { openTlsFront } from '../support/tls-front.ts';
 
-/** The whole process, with servers elsewhere that will not do: what it says at its start, and how it ends. */
+/** The whole process with unusable remote servers: its start messages, and its end. */
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-elsewhere-'));
 const modelPath = join(scratch, 'tiny.gguf');
 writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
@@ -39,7 +39,7 @@ async function started(settings: Record<string, string>): Promise<OwnService> {
   return service;
 }
 
-/** The exit code, and the line that says why; more lines than one of this command are a fault. */
+/** Exit code, and the line with the reason; more than one line of this command is a fault. */
 async function refusalOf(settings: Record<string, string>): Promise<{ code: number; line: string }> {
   const failure: unknown = await started(settings).catch((error: unknown) => error);
   if (!(failure instanceof Error)) throw new Error('the service has started');
@@ -60,7 +60,7 @@ async function listening(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Where nobody listens. */
+/** An address without a listener. */
 async function deserted(): Promise<string> {
   const url = await listening(() => {});
   await closing.pop()!();
@@ -68,7 +68,7 @@ async function deserted(): Promise<string> {
 }
 
 const web: RequestListener = (_request, response) => void response.writeHead(200).end('<html>');
-/** Takes connections and says nothing. */
+/** Accepts connections without answering. */
 const silence: RequestListener = () => {};
 
 async function vllm(options: Partial<FakeVllmOptions> = {}, vocabSize = 259): Promise<string> {

@@ -1,6 +1,7 @@
 /**
- * Two base models in one service whose budget has room for one: the default model, and a tiny random one of another architecture with a vocabulary and a template of
- * its own. Each is asked, trained for a step and asked again, while they take turns in memory.
+ * Two base models in one service with a budget for one: the default model, and a tiny random one of another
+ * architecture with its own vocabulary and template. Each is used, trained for a step and used again, while
+ * they alternate in memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +18,7 @@ import { scoredGroup } from '../support/groups.ts';
 const LARGE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const TINY = 'tiny/qwen3';
 const TIMEOUT_MS = 600_000;
-/** One model alone takes less, both take more. */
+/** One model takes less, both take more. */
 const BUDGET_MEGABYTES = 1500;
 
 let folder: string;
@@ -52,7 +53,7 @@ const say = async (model: string, fields: object = {}) => {
   const { choices } = await openai.chat.completions.create(request);
   return choices[0]!.logprobs!.content!.map(({ token, logprob }) => [token, logprob]);
 };
-/** Models that were taken out of memory, or brought into it, in order. */
+/** Models unloaded from memory, or loaded, in order. */
 const moves = () =>
   [...service.output().matchAll(/the base model (\S+) (is loaded|is unloaded)/g)].map((m) => `${m[1]} ${m[2]}`);
 

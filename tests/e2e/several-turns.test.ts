@@ -1,4 +1,7 @@
-/** Rollouts of several turns whose earlier turns are written again in other tokens than were sampled, through the whole service and the unmodified openai client. */
+/**
+ * Rollouts of several turns whose earlier turns are rendered with other tokens than sampled, through the
+ * whole service and the unmodified openai client.
+ */
 import OpenAI from 'openai';
 import { expect, it } from 'vitest';
 
@@ -10,14 +13,14 @@ import { smallService } from '../support/small-service.ts';
 const NUM_TURNS = 3;
 const NUM_ROLLOUTS = 8;
 
-/** Ways of clients to send a reply back. */
+/** Forms in which clients send back a reply. */
 const SENT_BACK: Readonly<Record<string, (content: string) => string>> = {
   'as it was answered': (content) => content,
   'without its last blanks': (content) => content.trimEnd(),
   'its first half': (content) => content.slice(0, content.length / 2),
 };
 
-/** A conversation with the model, as most programs have it: messages go back and forth, choices are kept. */
+/** A conversation with the model, as in most programs: messages go back and forth, choices are kept. */
 async function rollout(openai: OpenAI, model: string, index: number, way: keyof typeof SENT_BACK) {
   const messages: OpenAI.ChatCompletionMessageParam[] = [];
   const kept: unknown[] = [];
@@ -66,12 +69,13 @@ it.each([
             `${counts['num_branched_turns']} turns in a history of their own, ${counts['num_branch_tokens']} tokens for them`,
         );
         expect(max, way).toBeLessThanOrEqual(largestGap);
-        // Each of them once, wherever it is trained.
+        // Each of them is trained once, in any history.
         expect(metrics!['num_trainable_tokens']).toBe(rollouts.flatMap(({ tokenIds }) => tokenIds).length);
         expect(counts).toMatchObject({ num_trajectories_trainable: NUM_ROLLOUTS, num_divergent_prompts: 0 });
         expect(counts['num_histories_trainable']).toBe(NUM_ROLLOUTS + counts['num_branched_turns']!);
         expect(counts['num_branched_turns']).toBeGreaterThan(0);
-        // The read API tells the tokens of a trajectory in their order, in whichever history they were trained.
+        // The read API returns the tokens of a trajectory in order, regardless of the history in which they
+        // were trained.
         const { data } = await client.trajectories.list(id, { job_id: job.id });
         for (const { id: trajectoryId, index } of data) {
           const { sequences } = await client.trajectories.tokens(trajectoryId);

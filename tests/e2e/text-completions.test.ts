@@ -4,7 +4,7 @@ import type { ChatCompletion, Completion, CompletionChunk, TokenizeResponse } fr
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 
-/** Chat and text completions are two doors to one engine: through both the same prompt gives the same tokens. */
+/** Chat and text completions use one engine: the same prompt gives the same tokens through both. */
 
 let service: OwnService;
 
@@ -70,14 +70,16 @@ describe('a conversation', () => {
     } = byIds.choices[0]!.logprobs!;
     const differences = choice.logprobs!.content.map(({ logprob }, index) => Math.abs(logprob - logprobs[index]!));
     console.log(`largest difference of a log-probability between chat and text: ${Math.max(...differences)}`);
-    // The chat computed its prompt, the text took it from the cache: the batches differ, and half-precision weights with them.
+    // The chat computed its prompt, the text completion took it from the cache: the batches differ, and their
+    // rounding in half precision.
     expect(Math.max(...differences)).toBeLessThan(0.02);
     expect(names).toEqual(choice.logprobs!.content.map(({ token }) => token));
     const { text } = byIds.choices[0]!;
-    // Plain letters, so that every character is one unit of the text; the last token ends the turn and has no text.
+    // Plain letters, so that every character is one unit of the text; the last token ends the turn and has no
+    // text.
     expect(text).toMatch(/^[\x20-\x7e\n]+$/);
     expect(names.slice(0, -1).every((name, index) => text.startsWith(name, offsets[index]))).toBe(true);
-    // Greedy: the sampled token is the most likely one, so there are as many as were asked for.
+    // Greedy: the sampled token is the most likely one, so there are as many as requested.
     const ids = { return_tokens_as_token_ids: true, logprobs: 3 };
     const named = await answer<Completion>('/completions', { prompt: tokens, ...greedy, ...ids });
     const counts = named.choices[0]!.logprobs!.top_logprobs.map((top) => Object.keys(top!).length);
@@ -122,7 +124,7 @@ describe('an echo', () => {
     expect(Math.max(...differences)).toBeLessThan(0.05);
     expect(told.tokens.slice(-reply.length)).toEqual(sampled!.logprobs!.tokens);
     expect(told.tokens.every((token, index) => echoed!.text.startsWith(token, told.text_offset[index]))).toBe(true);
-    // By id, the prompt's own token first.
+    // Keyed by id, the prompt's own token first.
     expect(echoed!.prompt_logprobs).toHaveLength(whole.prompt.length);
 
     const stream = await (await post('/completions', { ...whole, stream: true })).text();

@@ -1,4 +1,7 @@
-/** Two services on one database and the same blobs: whichever has a job and dies, the other goes on with it, and both serve what comes of it. */
+/**
+ * Two services on one database with shared blobs: if the one with a job dies, the other continues it, and
+ * both serve the result.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A data folder whose blobs are those of all others, as on a volume that machines share. */
+/** A data folder with shared blobs, as on a shared volume. */
 function dataDirectory(name: string): string {
   const path = join(folder, name);
   for (const each of [path, join(folder, 'blobs')]) mkdirSync(each, { recursive: true, mode: 0o700 });
@@ -59,14 +62,14 @@ test('they start together on an empty database; a job of the one that is killed 
       await expect
         .poll(async () => (await client.hosts.read()).sampling.hosts.flatMap(({ steps }) => steps), { timeout: 30_000 })
         .toContainEqual(expect.objectContaining({ model: 'local/pg/ahead', step: 1 }));
-    // Records of choices that the one keeps are found by the other, where the job is made.
+    // Records of choices from one are found by the other, where the job is created.
     const job = await two.trainingJobs.create({
       model_id: model.id,
       trajectory_groups: await tenLongGroups(one, 'local/pg/shared'),
       experimental_config: { learning_rate: 1e-4, gradient_steps: 2 },
     });
     for await (const event of two.trainingJobs.watch(job.id)) if (event.type === 'gradient_step') break;
-    // Its snapshots are on the machine that has it.
+    // Its snapshots are on the machine that runs it.
     const holder = NAMES.findIndex((name) => existsSync(join(folder, name, 'work', job.id)));
     assert(holder !== -1);
     process.kill(services[holder]!.pid, 'SIGKILL');

@@ -1,4 +1,7 @@
-/** vLLM servers behind an engine process: they load a new step before its job ends, and give it up when its model is deleted, also while the engine is away. */
+/**
+ * vLLM servers of an engine process: they load a new step before its job ends, and unload it when its model
+ * is deleted, even while the engine is away.
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -62,7 +65,7 @@ async function openFake(): Promise<FakeVllm> {
   });
 }
 
-/** A supervised job of two conversations. @returns its id, when it has ended */
+/** A supervised job of two conversations. @returns its id, after its end */
 async function trained(modelId: string, answers: readonly string[]): Promise<string> {
   const lines = answers.map((content) =>
     JSON.stringify({

@@ -17,8 +17,9 @@ const SCHEMA = { type: 'object', properties: { a: { type: 'string', maxLength: 8
 const JSON_SCHEMA = { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } } };
 
 /**
- * Ways to sample, and how a job over a vLLM server trains them: as one over the engine here does; by the probability of each token alone, where the server reports it and
- * the kept set is too long to be listed; or not at all.
+ * Ways to sample, with their training by a job over a vLLM server: like one over the local engine; by the
+ * probability of each token only, if the server reports it and the kept set is too long to be listed; or not
+ * at all.
  */
 const WAYS: readonly [way: string, fields: Partial<ChatBody>, raw: Outcome, processed: Outcome][] = [
   ['plainly', {}, 'equal', 'equal'],

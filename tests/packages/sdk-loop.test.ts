@@ -1,4 +1,4 @@
-/** The loop of the SDK's README, word for word: an empty TypeScript project, the tarball, a real service. */
+/** The loop in the SDK's README, verbatim: an empty TypeScript project, the tarball, a real service. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ test('it learns from its rollouts and finds its best checkpoint', { timeout: 600
   expect(await compile('--module', 'nodenext', '--moduleResolution', 'nodenext')).toBe('');
   const env = { ...process.env, TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey };
   const { stdout, stderr } = await run(process.execPath, ['loop.mjs'], { cwd: folder, env });
-  // The random model of the tests ends no reply by itself.
+  // The random model of the tests does not end replies by itself.
   expect(stderr.split('\n').filter((line) => !line.startsWith('trainyard: replies_cut_off: '))).toEqual(['']);
   console.log(stdout);
   expect(stdout.match(/^step \d: val reward 0\.\d{3}/gm)).toHaveLength(3);
@@ -66,7 +66,7 @@ test('it learns from its rollouts and finds its best checkpoint', { timeout: 600
   for (const { counts } of jobs) expect(counts).toMatchObject({ num_groups_submitted: 4 });
   const trained = await client.trajectories.list(model!.id, { split: 'train', outcome: 'trained' }).toArray();
   expect(trained.length).toBeGreaterThan(0);
-  // What the trainer was given is what the sampler drew, and the weights were those it drew from.
+  // The trainer got the sampler's tokens, and used the weights they were sampled from.
   const { sequences } = await client.trajectories.tokens(trained[0]!.id);
   const gaps = sequences[0]!.sampled_logprobs.flatMap((sampled, index) =>
     sampled === null ? [] : [Math.abs(sampled - sequences[0]!.trained_logprobs[index]!)],
@@ -77,7 +77,7 @@ test('it learns from its rollouts and finds its best checkpoint', { timeout: 600
   expect(validated).toHaveLength(12);
 });
 
-/** @returns what the compiler complains of */
+/** @returns the compiler's complaints */
 async function compile(...options: string[]): Promise<string> {
   const lib = ['--lib', 'es2022,dom,dom.iterable,dom.asynciterable'];
   const strict = [

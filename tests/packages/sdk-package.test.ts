@@ -1,4 +1,7 @@
-/** The SDK as its users get it: the tarball in an empty project, in the oldest Node.js at hand, in TypeScript and in a bundle for browsers. */
+/**
+ * The SDK as users get it: the tarball in an empty project, with the oldest available Node.js, in TypeScript
+ * and in a bundle for browsers.
+ */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -181,7 +184,7 @@ test.skipIf(!hasBrowser())('the bundle works in a page of another origin of this
   }
 });
 
-/** The Node.js of lowest version on the path, at least 20: npm puts the project's own before that of the machine. */
+/** Lowest version of Node.js on the path, at least 20: npm puts the project's own before the machine's. */
 async function oldestNode(): Promise<{ path: string; version: string }> {
   const found = [{ path: process.execPath, version: process.version }];
   for (const directory of (process.env['PATH'] ?? '').split(delimiter)) {

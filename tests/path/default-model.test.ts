@@ -1,4 +1,7 @@
-/** The product on its real default model: a chat, a reward-labelled job, a supervised job, a kill in the middle, and the `openai` client. */
+/**
+ * The product with its real default model: a chat, a reward-labelled job, a supervised job, a kill midway,
+ * and the `openai` client.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +18,7 @@ const BEES = [{ role: 'user' as const, content: 'What do bees make? Answer in on
 const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-path-'));
 let service: OwnService;
 
-/** Starts on the same data folder and with the same key as before. */
+/** Starts on the same data folder with the same key as before. */
 async function start(apiKey?: string): Promise<OwnService> {
   return await ownService({ dataDirectory, environment: apiKey === undefined ? {} : { TRAINYARD_API_KEY: apiKey } });
 }

@@ -6,13 +6,13 @@ import { hasPythonEnvironment, hasPythonFor, pythonEnvironment } from '../../scr
 import type { OwnService } from '../../scripts/own-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** Importing the client and its dependencies takes seconds; training takes more on a busy machine. */
+/** Importing the client and its dependencies takes seconds; training takes longer on a busy machine. */
 export const ART_TIMEOUT_MS = 600_000;
 
 /** `art`: 0.5.18, for Python 3.11; `art-newest`: 0.5.23, for Python 3.12 and newer. */
 export type ArtRelease = 'art' | 'art-newest';
 
-/** Whether the ART client is installed; where CI runs it must be, if there is a Python for it. */
+/** True if the ART client is installed. CI must have it, if there is a Python for it. */
 async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
   const hasPython = await hasPythonEnvironment(ROOT, release);
   if (!hasPython && process.env['CI'] !== undefined && (await hasPythonFor(release))) {
@@ -21,14 +21,18 @@ async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
   return hasPython;
 }
 
-/** The releases that can be run here, for `describe.each`. */
+/** Installed releases, for `describe.each`. */
 export async function installedArtReleases(): Promise<ArtRelease[]> {
   const releases: ArtRelease[] = ['art', 'art-newest'];
   const isInstalled = await Promise.all(releases.map((release) => hasArtClient(release)));
   return releases.filter((_, index) => isInstalled[index]);
 }
 
-/** Runs a script of tests/clients against the service. @param environment of it besides @returns the object that it reports */
+/**
+ * Runs a script of tests/clients with the service.
+ * @param environment added to the script's
+ * @returns its reported object
+ */
 export async function runArtClient<Report>(
   script: string,
   service: Pick<OwnService, 'url' | 'apiKey'>,

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const POLL_MS = 250;
 
 /**
- * Balancer over API processes, by turns: it asks `/readyz` of each four times a second, on a connection of its own, and leaves out who is not ready. It repeats
- * nothing: a request that meets a closed port is a 502.
+ * Round-robin balancer for API processes: calls `/readyz` of each four times a second, on its own connection,
+ * and skips those not ready. Never retries: a closed port gives a 502.
  */
 export class Balancer implements AsyncDisposable {
   /** Origins of the processes. */

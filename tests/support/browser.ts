@@ -2,7 +2,7 @@ import { chromium, type Browser } from 'playwright-core';
 
 import { findBrowser } from '../../scripts/lib/browser.mjs';
 
-/** Whether there is a browser; where CI runs there must be. */
+/** True if there is a browser. CI must have one. */
 export function hasBrowser(): boolean {
   const found = findBrowser(process.env) !== null;
   if (!found && process.env['CI'] !== undefined)
@@ -10,7 +10,7 @@ export function hasBrowser(): boolean {
   return found;
 }
 
-/** A Chromium without a window that reaches nothing but this machine. */
+/** Opens a headless Chromium that only reaches this machine. */
 export async function openBrowser(): Promise<Browser> {
   return await chromium.launch({
     executablePath: findBrowser(process.env)!,

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Address and key of a service, and a model of it. */
+/** Address and key of a service, and one of its models. */
 export interface AgentService {
   /** ends in `/v1` */
   readonly url: string;
@@ -12,9 +12,9 @@ export interface AgentService {
   readonly model: string;
 }
 
-/** A coding agent with a home and a working folder of its own. */
+/** A coding agent with its own home and working folder. */
 export interface CodingAgent {
-  /** Runs a turn without a terminal. @returns its events @throws with what it wrote, if it fails */
+  /** Runs a turn without a terminal. @returns its events @throws with its output, if it fails */
   run(prompt: string, options?: { readonly goesOn?: boolean }): Promise<readonly AgentEvent[]>;
   close(): Promise<void>;
 }
@@ -22,16 +22,16 @@ export interface CodingAgent {
 /** A line of the agent's JSON output. */
 export type AgentEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** A session that hangs is ended by this, not by the limit of a test. */
+/** Time limit of a session that hangs, below the limit of a test. */
 const RUN_TIMEOUT_MS = 300_000;
 
-/** Tokens of a context, and those from which Codex compacts the conversation. */
+/** Tokens of a context, and the number from which Codex compacts the conversation. */
 export interface Window {
   readonly contextLength: number;
   readonly compactAt?: number;
 }
 
-/** Codex with the provider that the guide gives. @param folder that has its package */
+/** Codex with the guide's provider. @param folder with its package */
 export async function openCodex(folder: string, service: AgentService, window: Window): Promise<CodingAgent> {
   const places = await makePlaces();
   const { contextLength, compactAt = contextLength } = window;
@@ -51,7 +51,7 @@ wire_api = "responses"
 `,
   );
   const environment = { CODEX_HOME: places.home, TRAINYARD_API_KEY: service.apiKey };
-  // Its sandbox needs rights that a test may not have.
+  // Its sandbox needs rights that a test may lack.
   const flags = ['--json', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
   const program = join(folder, 'node_modules/@openai/codex/bin/codex.js');
   return {
@@ -64,7 +64,7 @@ wire_api = "responses"
   };
 }
 
-/** Claude Code with the variables that the guide gives. @param folder that has its package */
+/** Claude Code with the guide's variables. @param folder with its package */
 export async function openClaudeCode(folder: string, service: AgentService, window: Window): Promise<CodingAgent> {
   const places = await makePlaces();
   const environment = {
@@ -75,7 +75,7 @@ export async function openClaudeCode(folder: string, service: AgentService, wind
     CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window.contextLength),
     CLAUDE_CODE_MAX_OUTPUT_TOKENS: '8000',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    // It refuses to run without questions as root, except in a container.
+    // As root it only runs without questions in a container.
     IS_SANDBOX: '1',
   };
   const flags = ['--output-format', 'stream-json', '--verbose', '--dangerously-skip-permissions'];
@@ -104,7 +104,7 @@ async function runAgent(
   args: readonly string[],
   { home, work, environment }: Places & { environment: Readonly<Record<string, string>> },
 ): Promise<AgentEvent[]> {
-  // Nothing of the caller's settings, keys and proxies.
+  // Excludes the caller's settings, keys and proxies.
   const { PATH = '' } = process.env;
   const child = spawn(program, args, {
     cwd: work,

@@ -2,14 +2,14 @@ import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Transform } from 'node:stream';
 
-/** As the service writes it where a stream would be silent. */
+/** Text that the service writes into silent streams. */
 const COMMENT = ': keep-alive\n\n';
 
 /**
- * A proxy in front of a service that puts a comment before each event of a stream, which a client is to pass over wherever it comes.
- *
+ * A proxy for a service that adds a comment before each event of a stream; clients must skip it in any
+ * position.
  * @param url of the service, ends in `/v1`
- * @returns its own, and how many comments it has put in
+ * @returns its own URL, and the number of added comments
  */
 export async function commentedStreams(
   url: string,
@@ -20,7 +20,7 @@ export async function commentedStreams(
     let endsEvent = true;
     return new Transform({
       transform(piece: Buffer, _encoding, done) {
-        // Each byte is a character: those of one that came apart stay what they are.
+        // Latin-1 maps each byte to a character, so split characters stay intact.
         const text = piece.toString('latin1');
         const parts = text.split(/(?<=\n\n)/);
         const out = parts.map((part, at) => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** The one error that a stream ended with, cut in the middle: its last event but `[DONE]`. */
+/** The only error of a stream that was cut midway: its last event except `[DONE]`. */
 export async function errorOfCutStream(response: Response): Promise<{ code: string; type: string; message: string }> {
   const events = (await response.text()).trim().split('\n\n');
   expect(events.at(-1)).toBe('data: [DONE]');
@@ -10,7 +10,7 @@ export async function errorOfCutStream(response: Response): Promise<{ code: stri
     .error;
 }
 
-/** A stream that goes on for long, and has begun: its head comes with its first token. */
+/** A long stream that has started: its head comes with its first token. */
 export async function longStream(service: { url: string; apiKey: string }, model: string): Promise<Response> {
   const response = await fetch(`${service.url}/chat/completions`, {
     method: 'POST',

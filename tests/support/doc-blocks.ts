@@ -4,18 +4,20 @@ import { join, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * Block of code of a Markdown page. `sh`, `ts` and `python` blocks run in the order of their page, in one folder. After the language, `illustration` marks a
- * block that does not run, `python art` runs with the ART client, `sh cluster` next to PostgreSQL (`operations.postgres.test.ts`). A `text output` block
- * holds lines that the block before it prints ({@link missingLines}). Everything else (`json`, `text`, `ini`, no language) is not checked.
+ * Code block of a Markdown page. `sh`, `ts` and `python` blocks run in the order of their page, in one
+ * folder. After the language, `illustration` marks a block that does not run, `python art` runs with the ART
+ * client, `sh cluster` with PostgreSQL (`operations.postgres.test.ts`). A `text output` block has lines that
+ * the block before it prints ({@link missingLines}). Other blocks (`json`, `text`, `ini`, no language) are
+ * not checked.
  */
 export interface DocBlock {
   /** from the root of the repository */
   readonly page: string;
-  /** of the line that opens it, from 1 */
+  /** line number of its opening line, from 1 */
   readonly line: number;
   /** empty for output */
   readonly language: string;
-  /** words behind the language */
+  /** words after the language */
   readonly mark: string;
   readonly text: string;
 }
@@ -38,28 +40,27 @@ export function blocksOf(page: string): DocBlock[] {
   );
 }
 
-/** Whether the convention knows such a block. */
+/** True if the convention includes such a block. */
 export function isKnownBlock({ language, mark }: DocBlock): boolean {
   return RUN.includes(language)
     ? MARKS.includes(mark) && (mark !== 'art' || language === 'python')
     : OUTPUT.includes(language) && (mark === '' || isOutput({ language, mark }));
 }
 
-/** Whether it is to be run, by the convention. */
+/** True if the convention runs it. */
 export function isRun({ language, mark }: Pick<DocBlock, 'language' | 'mark'>): boolean {
   return RUN.includes(language) && mark !== 'illustration' && mark !== 'cluster';
 }
 
-/** Whether it holds lines that the block before it prints. */
+/** True if it has lines that the block before it prints. */
 export function isOutput({ language, mark }: Pick<DocBlock, 'language' | 'mark'>): boolean {
   return language === 'text' && mark === 'output';
 }
 
 /**
  * Lines of a `text output` block that a program did not print, in the block's order.
- *
- * @param expected Text of the block; `…` matches any part of a line, also none.
- * @param printed What the program printed.
+ * @param expected Text of the block; `…` matches any part of a line, even an empty one.
+ * @param printed Output of the program.
  */
 export function missingLines(expected: string, printed: string): string[] {
   const lines = printed.split('\n').map((line) => line.trim());

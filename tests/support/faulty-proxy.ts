@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 
 /**
- * Fault of a proxy in front of a vLLM server. `broken`: completions are 500 while the health is good, as after
- * an error of a card. `nan`, `positive`: streams have such log-probabilities. `away`: connections are closed.
+ * Fault of a proxy for a vLLM server. `broken`: completions are 500 while the health is good, as after a GPU
+ * error. `nan`, `positive`: streams have such log-probabilities. `away`: connections are closed.
  */
 export type ProxyFault = 'broken' | 'nan' | 'positive' | 'away';
 
@@ -12,7 +12,7 @@ const BROKEN = JSON.stringify({
   error: { message: 'CUDA error: out of memory', type: 'InternalServerError', param: null, code: 500 },
 });
 
-/** HTTP proxy in front of a real server, with one fault at a time. */
+/** HTTP proxy for a real server, with one fault at a time. */
 export class FaultyProxy implements AsyncDisposable {
   fault: ProxyFault | null = null;
   /** Address of the server; a new value simulates another server at the same address. */
@@ -56,7 +56,7 @@ export class FaultyProxy implements AsyncDisposable {
       const isSpoiled = isCompletion && (fault === 'nan' || fault === 'positive');
       theirs.once('error', () => answer.destroy());
       if (!isSpoiled) theirs.pipe(answer);
-      // The client leaves such an answer.
+      // The client aborts such an answer.
       else spoil(theirs, answer, fault === 'nan' ? 'null' : '3.0').catch(() => answer.destroy());
     });
     outgoing.once('error', () => answer.destroy());
@@ -65,7 +65,7 @@ export class FaultyProxy implements AsyncDisposable {
   }
 }
 
-/** Writes a stream again, each log-probability of a sampled token replaced. */
+/** Copies a stream, with each log-probability of a sampled token replaced. */
 async function spoil(theirs: IncomingMessage, answer: ServerResponse, logprob: string): Promise<void> {
   theirs.setEncoding('utf8');
   let rest = '';

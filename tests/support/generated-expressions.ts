@@ -21,7 +21,10 @@ const atom = fc.constantFrom(
   '"',
 );
 const quantifier = fc.constantFrom('', '', '', '*', '+', '?', '{2}', '{1,3}', '{2,}', '*?', '+?');
-/** Regular expressions that mean the same here and to JavaScript's `RegExp` with the `u` flag: groups two levels deep, lazy quantifiers, classes. */
+/**
+ * Regular expressions with the same meaning here and in JavaScript's `RegExp` with the `u` flag: groups two
+ * levels deep, lazy quantifiers, classes.
+ */
 export const { expression: expressions } = fc.letrec<{ expression: string; term: string }>((tie) => ({
   term: fc.oneof(
     { maxDepth: 2, depthSize: 'xsmall' },

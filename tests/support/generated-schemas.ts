@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Optional by chance; `requiredKeys: []` keeps fast-check from always giving all. */
+/** Randomly optional; `requiredKeys: []` keeps fast-check from always giving all. */
 const some = <T extends Record<string, unknown>>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) =>
   fc.record(fields, { requiredKeys: [] });
 
@@ -10,7 +10,7 @@ const literal = fc.oneof(word, fc.integer({ min: -999, max: 999 }), fc.boolean()
 const lengths = some({ minLength: fc.integer({ min: 0, max: 4 }) }).chain((least) =>
   fc.integer({ min: 4, max: 16 }).map((maxLength) => ({ ...least, maxLength })),
 );
-/** Zero is between them, so that every multiple has one. */
+/** Zero is within the bounds, so that every multiple has a value. */
 const bounds = fc.record({ minimum: fc.integer({ min: -500, max: 0 }), maximum: fc.integer({ min: 0, max: 9999 }) });
 const exclusiveBounds = fc.record({
   exclusiveMinimum: fc.integer({ min: -500, max: -1 }),
@@ -76,7 +76,7 @@ const { schema } = fc.letrec<{ schema: object; object: object }>((tie) => ({
       maxItems: prefixItems.length + (isWhole ? 0 : 2),
     })),
     fc.array(tie('schema'), { minLength: 2, maxLength: 2 }).map((anyOf) => ({ anyOf })),
-    // Told apart by a key.
+    // Distinguished by a key.
     fc.tuple(tie('schema'), tie('schema')).map((values) => ({
       oneOf: values.map((value, index) => ({
         type: 'object',
@@ -89,8 +89,8 @@ const { schema } = fc.letrec<{ schema: object; object: object }>((tie) => ({
 }));
 
 /**
- * JSON schemas up to five levels deep of the keywords that clients use, the recursive `$ref` included. Each is satisfied by something, and
- * everything in them has a bound, so that a model with few ideas comes to an end.
+ * JSON schemas up to five levels deep with the keywords that clients use, including a recursive `$ref`. Each
+ * is satisfiable, and all values are bounded, so that a repetitive model reaches an end.
  */
 export const boundedSchemas: fc.Arbitrary<object> = fc.tuple(objectOf(schema), leaf).map(([root, shared]) => ({
   ...root,

@@ -2,7 +2,7 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import type { ChatBody, Trainyard } from '@trainyard/sdk';
 import { gatherGroup } from '@trainyard/sdk/rollouts';
 
-/** Samples a small group whose rewards differ, so that it always has something to teach. */
+/** Samples a small group with different rewards, so that it always has a training signal. */
 export async function scoredGroup(
   client: Trainyard,
   model: string,
@@ -17,10 +17,10 @@ export async function scoredGroup(
   return group;
 }
 
-/** Fields for answers of a base model, of which there are no records, that a job can train on. */
+/** Fields for trainable answers of a base model, for which there are no records. */
 export const WITH_LOGPROBS: Partial<ChatBody> = { logprobs: true, return_token_ids: true };
 
-/** Ten groups behind prompts of some 300 tokens each: enough for several rows and gradient steps. */
+/** Ten groups with prompts of about 300 tokens each: enough for several rows and gradient steps. */
 export async function tenLongGroups(
   client: Trainyard,
   model: string,

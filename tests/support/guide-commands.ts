@@ -8,13 +8,13 @@ import { blocksOf } from './doc-blocks.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const READY = /^(?:URL|Engine) +(\S+)|^Trainyard's trainer is ready/m;
 
-/** A command of a page as it stands there, without its comment. */
+/** A command of a page, unchanged, without its comment. */
 export interface GuideCommand {
   readonly at: string;
   readonly text: string;
   /** Lines of its block that export variables. */
   readonly exports: readonly string[];
-  /** The tests of blocks run it: {@link isRun}. */
+  /** Tests of blocks run it: {@link isRun}. */
   readonly mark: string;
 }
 
@@ -34,14 +34,14 @@ export function commandsOf(page: string): GuideCommand[] {
     });
 }
 
-/** A process that a command of a page started. */
+/** A process started by a command of a page. */
 export class GuideProcess {
-  /** Address that it printed, without a path; empty for a trainer. */
+  /** Address in its output, without a path; empty for a trainer. */
   origin = '';
   output = '';
   readonly #child: ChildProcess;
 
-  /** Runs a command in bash. It is in a group of its own, since what the command starts has children. */
+  /** Runs a command in bash, in a separate process group, because it has child processes. */
   constructor(script: string, options: { cwd: string; env: Record<string, string> }) {
     this.#child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], {
       cwd: options.cwd,
@@ -57,7 +57,7 @@ export class GuideProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  /** @throws when it ends before it is ready, with what it printed */
+  /** @throws if it ends before it is ready, with its output */
   async ready(): Promise<this> {
     for (;;) {
       const found = READY.exec(this.output);

@@ -1,9 +1,9 @@
-/** Chat requests made to hurt: what they ask for would take a service's time, memory or stack if it were done as asked. */
+/** Hostile chat requests: done as requested, they would take a service's time, memory or stack. */
 
 export interface HostileRequest {
-  /** The body of `POST /v1/chat/completions`, as text. Made when it is sent: some are megabytes. */
+  /** Body of `POST /v1/chat/completions`, as text. Generated when it is sent: some are megabytes. */
   readonly body: () => string;
-  /** `refused`: a 4xx. `answered`: legal, and cheap enough to be done. `either`: what comes first, a limit or the answer. */
+  /** `refused`: a 4xx. `answered`: valid, and cheap. `either`: a limit or the answer, whichever comes first. */
   readonly ends: 'refused' | 'answered' | 'either';
 }
 
@@ -19,7 +19,7 @@ function request(ends: HostileRequest['ends'], fields: () => object): HostileReq
   return { ends, body: () => JSON.stringify({ messages, max_tokens: 4, ...fields() }) };
 }
 
-/** With a field whose value is JSON text already. */
+/** A request with a field whose value is JSON text. */
 function raw(ends: HostileRequest['ends'], field: string, value: () => string): HostileRequest {
   return {
     ends,

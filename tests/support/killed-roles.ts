@@ -1,4 +1,7 @@
-/** `kill -9` of each role in the middle of a job, and the time until its successor in the same data folder has all in hand again. */
+/**
+ * `kill -9` of each role in the middle of a job, and the time until its successor in the same data folder has
+ * recovered everything.
+ */
 import { Trainyard } from '@trainyard/sdk';
 import { expect } from 'vitest';
 
@@ -10,7 +13,7 @@ import { smallService } from './small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const NUM_STEPS = 10;
-/** A lease lasts 30 s. Whoever takes up its own does not wait for its end. */
+/** A lease lasts 30 s. A process that recovers its own work does not wait for its end. */
 const AT_ONCE_MS = 5_000;
 
 /** Times from the start of the successor, ms. */
@@ -36,7 +39,7 @@ async function submit(client: Trainyard, name: string): Promise<string> {
   return id;
 }
 
-/** Settles when the job is running again, which an event says. */
+/** Resolves when an event shows that the job is running again. */
 async function hasResumed({ url, apiKey }: OwnService, jobId: string): Promise<void> {
   const headers = { authorization: `Bearer ${apiKey}` };
   const feed = async () => {
@@ -48,7 +51,7 @@ async function hasResumed({ url, apiKey }: OwnService, jobId: string): Promise<v
   await expect.poll(feed, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
 }
 
-/** Every step once, and one end. */
+/** Checks that every step occurred once, with one end. */
 async function endsWhole(client: Trainyard, jobId: string): Promise<void> {
   expect(await client.trainingJobs.gradientSteps(jobId)).toHaveLength(NUM_STEPS);
   const types = eventTypes((await client.trainingJobs.events(jobId, { limit: 100 })).data);
@@ -65,7 +68,7 @@ async function answered({ url, apiKey }: OwnService): Promise<number> {
   return answer.status;
 }
 
-/** One process of all roles. @param environment its database and its blobs */
+/** One process of all roles. @param environment of its database and its blobs */
 export async function killWhole(what: string, environment: Record<string, string>): Promise<Recovery> {
   const first = await smallService({ environment });
   let second: OwnService | null = null;
@@ -88,7 +91,10 @@ export async function killWhole(what: string, environment: Record<string, string
   }
 }
 
-/** An API process, an engine and a trainer, killed in turns. @param environment their blobs; default a folder that all share */
+/**
+ * An API process, an engine and a trainer, killed in turns.
+ * @param environment of their blobs; default a shared folder
+ */
 export async function killRoles(
   what: string,
   database: string,
@@ -140,7 +146,7 @@ export async function killRoles(
   }
 }
 
-/** One line for each, as the tests print it. */
+/** One line for each, for the output of the tests. */
 export function linesOf(recoveries: readonly Recovery[]): string {
   const seconds = (ms: number) => (ms / 1000).toFixed(1);
   return recoveries

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** Where `scripts/bootstrap.mjs` places the default model, and `scripts/test.mjs` what it makes of it. */
+/**
+ * Folder in which `scripts/bootstrap.mjs` places the default model, and `scripts/test.mjs` its derived files.
+ */
 const MODEL_DIRECTORY = resolve(import.meta.dirname, '../../.trainyard/models');
 const DEFAULT_FILE = 'SmolLM2-135M-Instruct.Q4_1';
 
@@ -10,15 +12,14 @@ export interface TestModelPaths {
   readonly base: string;
   /** its half-precision copy */
   readonly f16: string;
-  /** its first layers and tokens: says nothing sensible, at a tenth of the cost */
+  /** its first layers and tokens: meaningless text, at a tenth of the cost */
   readonly small: string;
 }
 
 /**
- * Paths of the real model that model-dependent tests run on: the default model, unless `TRAINYARD_TEST_MODEL`, `TRAINYARD_TEST_MODEL_F16` and
- * `TRAINYARD_TEST_MODEL_SMALL` say otherwise.
- *
- * @throws when a file is missing, naming the command that makes it
+ * Paths of the real model for model-dependent tests: the default model, unless `TRAINYARD_TEST_MODEL`,
+ * `TRAINYARD_TEST_MODEL_F16` and `TRAINYARD_TEST_MODEL_SMALL` override it.
+ * @throws if a file is missing, with the command that makes it
  */
 export function testModel(): TestModelPaths {
   return {

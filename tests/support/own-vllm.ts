@@ -5,12 +5,15 @@ import { openTextOfFile } from '@trainyard/generation';
 import { asGuest } from '@trainyard/generation/testing';
 import { FakeVllm, type FakeVllmOptions } from '@trainyard/vllm/testing';
 
-/** A server that speaks as vLLM does and samples as the engine of this repository does: every difference is the driver's. */
+/**
+ * A server with vLLM's API that samples with this repository's engine: every difference is caused by the
+ * driver.
+ */
 export interface OwnVllm extends AsyncDisposable {
   readonly url: string;
 }
 
-/** @param modelPath the model that the service is given, too */
+/** @param modelPath the service's model, too */
 export async function openOwnVllm(modelPath: string, fake: Partial<FakeVllmOptions>): Promise<OwnVllm> {
   const { text } = await openTextOfFile(modelPath);
   const { tokenizer } = text.prompt;

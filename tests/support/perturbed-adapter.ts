@@ -2,7 +2,10 @@ import type { LoraParameters } from '@trainyard/trainer';
 
 const B_SCALE = 0.02;
 
-/** Gives a fresh adapter's zero halves small values that never change, so that it does something and every gradient is non-zero. */
+/**
+ * Sets a fresh adapter's zero halves to small constant values, so that it has an effect and every gradient is
+ * non-zero.
+ */
 export function perturbAdapter(lora: LoraParameters): void {
   let state = 1;
   for (const { half, value } of lora.tensors) {

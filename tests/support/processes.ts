@@ -16,7 +16,7 @@ export function hostOf(servicePid: number, name: 'engine' | 'trainer'): number {
   return pid;
 }
 
-/** Memory that a process has in RAM, and had at most, in MB. */
+/** Current and peak resident memory of a process, in MB. */
 export function residentMb(pid: number): { peak: number; now: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const megabytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024;

@@ -8,23 +8,23 @@ import { testModel } from './model.ts';
 
 const DIRECTORY = resolve(import.meta.dirname, '../fixtures/pytorch-step');
 
-/** The training jobs, as the service takes them. */
+/** Training jobs in the service's form. */
 export interface PytorchJobs {
   readonly groups: WireTrajectoryGroup[];
   /** Settings by name. */
   readonly cases: Readonly<Record<string, WireTrainingConfig>>;
   /** Names of the cases that were trained one after the other, from a fresh adapter. */
   readonly chain: readonly string[];
-  /** [257] token ids: a policy is known by its log-probabilities of all but the first. */
+  /** [257] token ids: log-probabilities of all but the first identify a policy. */
   readonly probe: readonly number[];
 }
 
-/** The values that PyTorch computed in float64; `float32` is PyTorch's own deviation in float32. */
+/** Values that PyTorch computed in float64; `float32` is PyTorch's own deviation in float32. */
 export interface PytorchReference {
   readonly model: { readonly sizeBytes: number };
   readonly versions: Readonly<Record<string, string>>;
   readonly histories: readonly { readonly token_ids: readonly number[]; readonly trained: readonly number[] }[];
-  /** At the perturbed adapter; `logprobs` of each history's trained tokens. */
+  /** For the perturbed adapter; `logprobs` of each history's trained tokens. */
   readonly perturbed: { readonly logprobs: readonly (readonly number[])[]; readonly probe: readonly number[] };
   /** Adapter tensors, in the order of norms and projections. */
   readonly tensors: readonly string[];
@@ -45,14 +45,17 @@ const readJson = (name: string): unknown => JSON.parse(readFileSync(resolve(DIRE
 export const pytorchJobs = (): PytorchJobs => readJson('jobs.json') as PytorchJobs;
 export const pytorchReference = (): PytorchReference => readJson('reference.json') as PytorchReference;
 
-/** Whether the test model is the file that PyTorch was given; another one has other numbers. */
+/** True if the test model is the file that PyTorch used; another one has other numbers. */
 export const isPytorchModel = (reference: PytorchReference): boolean =>
   statSync(testModel().base).size === reference.model.sizeBytes;
 
-/** Gradients of each case: `CASE: norms` [420], `CASE: projections` [420, 8] and, of one layer, `CASE: TENSOR` whole. */
+/**
+ * Gradients of each case: `CASE: norms` [420], `CASE: projections` [420, 8] and, for one layer, the whole
+ * `CASE: TENSOR`.
+ */
 export const pytorchGradients = () => readSafetensors(resolve(DIRECTORY, 'gradients.safetensors')).tensors;
 
-/** The groups as the trainer takes them. */
+/** Groups in the trainer's form. */
 export function trainerGroups(groups: readonly WireTrajectoryGroup[]): TrajectoryGroup[] {
   return groups.map(({ trajectories }) => ({
     numExceptions: 0,
@@ -80,7 +83,7 @@ function historyItem(item: object): HistoryItem {
   };
 }
 
-/** One sequence, every token but the first trained. */
+/** One sequence with every token but the first trained. */
 export function sequenceRow(tokens: readonly number[]): PackedRow {
   const indices = Int32Array.from(tokens.slice(1).keys());
   return {

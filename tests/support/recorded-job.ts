@@ -4,8 +4,8 @@ import { expect } from 'vitest';
 import type { OwnService } from '../../scripts/own-service.ts';
 
 /**
- * Checks the only job of a service against the output of examples/verifiers: each sampled token is trained once, under the distribution that it was drawn from.
- *
+ * Checks the only job of a service against the output of examples/verifiers: each sampled token is trained
+ * once, with its sampling distribution.
  * @param numReplayed sampled replies that were not drawn plainly from the model
  */
 export async function expectTrainedByRecords(
@@ -20,7 +20,7 @@ export async function expectTrainedByRecords(
   expect(jobs).toHaveLength(1);
   const { id } = jobs[0]!;
   const counts = jobs[0]!.counts!;
-  // A choice without a record would be unreplayed as `unknown`.
+  // A choice without a record would count as unreplayed, `unknown`.
   expect(counts).toMatchObject({
     num_replayed_choices: numReplayed,
     num_unknown_records: 0,
@@ -28,7 +28,7 @@ export async function expectTrainedByRecords(
     unreplayed_choices: {},
     refused_choices: {},
   });
-  // Groups of equal rewards are dropped, and their tokens with them.
+  // Groups of equal rewards are dropped, with their tokens.
   if (Object.keys(counts['dropped_groups'] as object).length === 0) expect(trained).toBe(sampled);
   expect(counts['num_trainable_tokens']).toBe(Number(trained));
   const [{ logprob_gap_mean: gap, reward: reported }] = (await trainingJobs.gradientSteps(id)) as [

@@ -16,8 +16,8 @@ export interface BlockRun {
 
 /**
  * Runs a block.
- *
- * @param surroundings `cwd`: where, shared by the blocks of a page; `env` beside that of this process; `edit` changes the text before it runs
+ * @param surroundings `cwd`: folder, shared by the blocks of a page; `env` adds to that of this process;
+ * `edit` changes the text before it runs
  */
 export async function runBlock(
   { language, mark, text, line }: Pick<DocBlock, 'language' | 'mark' | 'text' | 'line'>,
@@ -43,7 +43,7 @@ async function runProgram(
     cwd,
     env: {
       ...process.env,
-      // The registry is asked only for what the cache of npm lacks.
+      // Uses the registry only for packages missing in npm's cache.
       npm_config_prefer_offline: 'true',
       ...env,
     },

@@ -2,10 +2,11 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 
-// `strict: false`: unknown keywords and unknown combinations are JSON Schema too. Without the precision ajv refuses 0.07 as a multiple of 0.01.
+// `strict: false`: unknown keywords and combinations are valid JSON Schema. Without the precision ajv refuses
+// 0.07 as a multiple of 0.01.
 const OPTIONS = { strict: false, multipleOfPrecision: 9, validateSchema: false } as const;
 
-/** Whether a JSON text satisfies a schema, by ajv and `JSON.parse`, which know nothing of llguidance. */
+/** Checks JSON texts against a schema with ajv and `JSON.parse`, independently of llguidance. */
 export function isValidBy(schema: unknown, draft: 2020 | 7 = 2020): (json: string) => boolean {
   const ajv = draft === 2020 ? new Ajv2020(OPTIONS) : new Ajv(OPTIONS);
   formats.default(ajv);

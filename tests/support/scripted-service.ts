@@ -13,17 +13,17 @@ export interface ScriptedServiceProcess {
   stats(): Promise<{ numRequests: number; generatedTokens: number }>;
   /** Waits until no request is in flight. @returns tokens generated so far */
   settled(): Promise<number>;
-  /** The word that it printed behind that name before it listened; null when it did not. */
+  /** Word printed after that name before it listened; null if absent. */
   printed(name: string): string | null;
   close(): Promise<void>;
 }
 
 /**
- * The real HTTP server and engine in a process of their own, with a model whose replies follow from the prompt: it calls tools, reasons and writes
- * JSON when asked to. `packages/server/src/testing/scripted-main.ts` says what it answers to what.
- *
+ * The real HTTP server and engine in a separate process, with a model whose replies depend on the prompt: it
+ * calls tools, reasons and writes JSON on request. See `packages/server/src/testing/scripted-main.ts` for the
+ * replies.
  * @param args of `scripted-main.ts`
- * @throws when it ends before it listens, with what it printed
+ * @throws if it ends before it listens, with its output
  */
 export async function scriptedService(args: readonly string[] = []): Promise<ScriptedServiceProcess> {
   const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], { stdio: 'pipe' });
@@ -56,7 +56,7 @@ export async function scriptedService(args: readonly string[] = []): Promise<Scr
     },
     printed: (name) => new RegExp(`^${name} (\\S+)$`, 'm').exec(output)?.[1] ?? null,
     close: async () => {
-      // Its standard input ends, and so does it.
+      // It ends with its standard input.
       child.stdin.end();
       await exited;
     },

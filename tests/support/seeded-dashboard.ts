@@ -12,7 +12,7 @@ import { smallService } from './small-service.ts';
 
 const NUM_STEPS = 12;
 
-/** A service with a model that has learnt, and a browser. */
+/** A service with a trained model, and a browser. */
 export class SeededDashboard {
   readonly modelId: string;
   readonly browser: Browser;
@@ -28,7 +28,7 @@ export class SeededDashboard {
     this.#environment = { ...environment, TRAINYARD_API_KEY: service.apiKey };
   }
 
-  /** @param changes to the run of 12 steps that is in it */
+  /** @param changes to its run of 12 steps */
   static async open(changes: Partial<SeededRun> = {}): Promise<SeededDashboard> {
     const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-'));
     const run = { dataDirectory, numSteps: NUM_STEPS, numGroups: 3, groupSize: 4, name: 'short-answers' };
@@ -42,7 +42,7 @@ export class SeededDashboard {
     return new URL(this.#service.url).origin;
   }
 
-  /** The JSON of an answer to the admin. */
+  /** JSON answer to a request of the admin. */
   async api<Answer>(method: string, path: string, body?: object): Promise<Answer> {
     const response = await fetch(this.#service.url + path, {
       method,
@@ -52,7 +52,7 @@ export class SeededDashboard {
     return (await response.json()) as Answer;
   }
 
-  /** A page in a browser of its own, signed in by a key. @param key default: the admin's */
+  /** A page in a new browser context, signed in with a key. @param key default: the admin's */
   async signedIn(path: string, options: Parameters<Browser['newContext']>[0] = {}, key = this.#service.apiKey) {
     const context = await this.browser.newContext({ reducedMotion: 'reduce', ...options });
     const page: Page = await context.newPage();
@@ -67,7 +67,7 @@ export class SeededDashboard {
     await this.#service.stop();
   }
 
-  /** The service on the same data and the same port. */
+  /** Starts the service on the same data and port. */
   async startService(): Promise<void> {
     this.#service = await smallService({ dataDirectory: this.#dataDirectory, environment: this.#environment });
   }

@@ -10,31 +10,30 @@ import { OPTIMIZER_FILE, resolveTrainingConfig } from '@trainyard/trainer';
 const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const MINUTE_MS = 60_000;
 
-/** A run as the service would have it after so many jobs, put straight into its store. */
+/** A run as it is after that many jobs, written directly to the store. */
 export interface SeededRun {
-  /** Folder of a service that does not run yet. */
+  /** Folder of a service that is not running yet. */
   readonly dataDirectory: string;
   readonly name: string;
   readonly project?: string;
   /** Jobs, each with one gradient step and a checkpoint. */
   readonly numSteps: number;
-  /** Groups of a job. */
+  /** Groups per job. */
   readonly numGroups: number;
-  /** Trajectories of a group. */
+  /** Trajectories per group. */
   readonly groupSize: number;
-  /** Each number gives another run. Default 1. */
+  /** Each number gives a different run. Default 1. */
   readonly seed?: number;
-  /** Whether trajectories have words. Default true; without them a hundred thousand take seconds. */
+  /** True if trajectories have texts. Default true; without them a hundred thousand take seconds. */
   readonly hasWords?: boolean;
-  /** Whether one more job is queued and paused. Default false. */
+  /** True if one more job is queued and paused. Default false. */
   readonly hasPausedJob?: boolean;
-  /** Bytes of the files of each checkpoint. Default: it has none. */
+  /** File sizes of each checkpoint, bytes. Default: no files. */
   readonly files?: { readonly adapterBytes: number; readonly optimizerBytes: number };
 }
 
 /**
- * Writes a run that learns: its reward rises and its entropy falls, a little noisily.
- *
+ * Writes a successful run: its reward rises and its entropy falls, with some noise.
  * @returns the id of its model
  */
 export async function seedRun(run: SeededRun): Promise<string> {

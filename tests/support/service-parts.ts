@@ -1,4 +1,4 @@
-/** Processes of one service, each with a data folder of its own, on one database and the same blobs. */
+/** Processes of one service, each with its own data folder, with one database and shared blobs. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
@@ -16,7 +16,7 @@ const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 /** A process without HTTP for clients. */
 export interface ServicePart {
   readonly pid: number;
-  /** null: it is no engine */
+  /** null: it is not an engine */
   readonly engineUrl: string | null;
   /** Address of its metrics and its health, without a path; null: it has none */
   readonly healthUrl: string | null;
@@ -36,7 +36,10 @@ export class ServiceParts {
     this.#environment = { TRAINYARD_DATABASE: database, TRAINYARD_ENGINE_SECRET: secret, ...more };
   }
 
-  /** One that answers HTTP; it has no model file. @param options `dataDirectory` to start again on what an earlier one left */
+  /**
+   * Starts an API process, without a model file.
+   * @param options `dataDirectory` to start on an earlier one's data
+   */
   async api(
     environment: Record<string, string> = {},
     { dataDirectory = this.#dataFolder() }: { dataDirectory?: string } = {},
@@ -48,8 +51,8 @@ export class ServiceParts {
   }
 
   /**
-   * @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health; `port` of an engine,
-   *   default any free one; `environment` of this process alone
+   * @param options `dataDirectory` to start on an earlier one's data; `hasHealth`: it has a port for metrics
+   * and health; `port` of an engine, default any free one; `environment` of this process only
    */
   async part(
     role: 'engine' | 'trainer' | 'engine,trainer',
@@ -94,7 +97,7 @@ export class ServiceParts {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Its blobs are those of all parts, as a file system that machines share would have them. */
+  /** Its blobs are shared by all parts, as on a shared file system. */
   #dataFolder(): string {
     const [blobs, own] = [join(this.#folder, 'blobs'), join(this.#folder, `${this.#numFolders++}`)];
     mkdirSync(blobs, { recursive: true });

@@ -5,7 +5,7 @@ import { createServer } from 'node:tls';
 
 import type { ServerCertificate } from './network/authority.ts';
 
-/** A listener on the loopback interface that ends TLS and passes what is within to another one, byte by byte. */
+/** A loopback listener that ends TLS and passes the bytes to another one. */
 export async function openTlsFront(
   target: string,
   { certificate, key }: ServerCertificate,
@@ -23,7 +23,7 @@ export async function openTlsFront(
     }
     near.pipe(far).pipe(near);
   });
-  // A client that does not trust the certificate breaks the handshake off.
+  // A client that does not trust the certificate aborts the handshake.
   server.on('tlsClientError', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -3,7 +3,7 @@ import type { scoredGroup } from './groups.ts';
 type Fields = NonNullable<NonNullable<Parameters<typeof scoredGroup>[2]>['fields']>;
 
 export const CONSTRAINT = { structured_outputs: { regex: '(yes|no), (red|green|blue)' } };
-/** Ways to sample that are not the model's own distribution. */
+/** Ways to sample other than from the model's own distribution. */
 export const WAYS_TO_SAMPLE: Readonly<Record<string, Fields>> = {
   'a constraint': CONSTRAINT,
   'a JSON schema': {

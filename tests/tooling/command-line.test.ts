@@ -9,7 +9,7 @@ import { REPOSITORY, runProgram } from './support/run-script.ts';
 const STACK = /^ {4}at /m;
 async function run(path: string, ...args: string[]) {
   return await runProgram(process.execPath, ['--conditions=@trainyard/source', join(REPOSITORY, path), ...args], {
-    // As users start it, and not with what the tests keep compiled.
+    // As users start it, without the compile cache of the tests.
     env: { TRAINYARD_API_KEY: 'some-key', NODE_COMPILE_CACHE: '' },
   });
 }

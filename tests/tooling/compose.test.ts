@@ -1,4 +1,4 @@
-/** The compose files of docs/guide: their schema, a linter's rules, and the settings that they give. */
+/** Compose files of docs/guide: their schema, a linter's rules, and their settings. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ test.each(FILES)('every flag and variable that %s gives to the service is a sett
     read(name),
     readFile(join(REPOSITORY, 'docs/reference/settings.md'), 'utf8'),
   ]);
-  // That of one machine has processes of others too.
+  // The one-machine file also has processes of others.
   const service = name === ONE_MACHINE ? /^ {2}trainyard:\n(?: {3,}.*\n|\n)*/m.exec(compose)![0] : compose;
   const flags = [...service.matchAll(/- (--[a-z-]+)(?:=|$)/gm)].map(([, flag]) => flag!);
   expect(flags.length).toBeGreaterThan(3);
@@ -69,7 +69,7 @@ test('no secret stands in the files of several machines, and their page gives ea
         ROLES.map((each) => (roles.includes(each) ? 'yes' : '')),
       ]);
     }
-    // What has to be set is told of.
+    // The page explains every variable to set.
     for (const [, variable] of compose.matchAll(/\$\{(\w+)/g)) expect(page).toContain(`\`${variable}\``);
   }
 });

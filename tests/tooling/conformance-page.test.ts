@@ -1,4 +1,6 @@
-/** docs/lab/conformance.md names tests: each file and each title exists, each deviation is used and explained. */
+/**
+ * docs/lab/conformance.md names tests: each file and each title exists, each deviation is used and explained.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -27,7 +29,7 @@ function sourceOf(file: string): string {
   return readFileSync(join(ROOT, first === 'tests' ? file : `packages/${first}/src/${rest.join('/')}`), 'utf8');
 }
 
-/** A quoted text that begins a call, a row of a table or a line, or the key of a case. */
+/** True for a quoted text at the start of a call, a row of a table or a line, or as the key of a case. */
 function isTitle(title: string, source: string): boolean {
   const text = title.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const quoted = `(?:^|[(\\[])\\s*(['"\`])${text}\\1\\s*[,:]`;

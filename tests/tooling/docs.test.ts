@@ -1,4 +1,4 @@
-/** The pages say of each other what holds, and of the code. */
+/** The pages are correct about each other, and about the code. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { REPOSITORY } from './support/run-script.ts';
 const PAGES = execFileSync('git', ['ls-files', '*.md'], { cwd: REPOSITORY, encoding: 'utf8' }).trim().split('\n');
 const SITE = siteContents(REPOSITORY).flatMap(({ pages }) => pages);
 const read = (path: string) => readFileSync(join(REPOSITORY, path), 'utf8');
-/** The places of a page that links can lead to, as GitHub and the site make them of headings. */
+/** Link targets of a page, as GitHub and the site derive them from headings. */
 const placesOf = (page: string) =>
   [
     ...read(page)
@@ -93,7 +93,7 @@ describe('the site', () => {
       expect(pages.filter(({ title }) => !list.includes(`[${title}](/docs/`))).toEqual([]);
       const whole = readFileSync(join(folder, 'public/llms-full.txt'), 'utf8');
       expect(pages.filter(({ title }) => !whole.includes(`# ${title}\n`))).toEqual([]);
-      // Nothing is left that leads out of the site but whole addresses.
+      // Only absolute addresses lead out of the site.
       const left = pages.flatMap(({ slug, body }) =>
         [...body.replaceAll(/^```[\s\S]*?^```$|`[^`\n]+`/gm, '').matchAll(/\]\((?!\w+:|#|\/docs\/)([^)]*)\)/g)].map(
           ([whole]) => `${slug}: ${whole}`,
@@ -162,7 +162,7 @@ describe('pages about the code', () => {
     for (const name of SETTING_NAMES) {
       const variable = `TRAINYARD_${name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()}`;
       const values = valuesOf(variable);
-      // Of a switch its row says what one of both does.
+      // The row of a switch describes the effect of one value.
       if (values.length === 0 || values.includes('off')) continue;
       numSettings++;
       const row = rows.get(variable) ?? '';
@@ -214,7 +214,7 @@ describe('pages about the code', () => {
   });
 });
 
-/** The values that the setting of a variable can have, as its refusal names them; none where there are many. */
+/** Values of a variable's setting, from its error message; empty if there are many. */
 function valuesOf(variable: string): string[] {
   try {
     resolveConfig({ flags: {}, environment: { [variable]: 'no such value' }, configPath: null });

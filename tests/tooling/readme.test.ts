@@ -1,4 +1,6 @@
-/** The commands that the README tells people to paste are those that the service shows, and run unchanged in an empty folder. */
+/**
+ * Commands for pasting in the README equal those shown by the service, and run unchanged in an empty folder.
+ */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +13,7 @@ import { scriptedService, type ScriptedServiceProcess } from '../support/scripte
 import { REPOSITORY, runProgram } from './support/run-script.ts';
 
 const BLOCKS = blocksOf('README.md');
-/** A way in that takes long to install is on the page of its client. */
+/** An example with a long installation is on the page of its client. */
 const PAGES = [...BLOCKS, ...blocksOf('docs/guide/from-art.md')];
 
 test('the README and the page of ART have the snippets that the service shows, to the byte', () => {
@@ -32,7 +34,7 @@ test.each([
 test('every block is a snippet of the service, or one of few that are known here', () => {
   const known = [/^npm (start|run demo)\n$/, /^export TRAINYARD_API_KEY=/, /^curl -N /, /^npm install openai\n/];
   const others = [/^cat > task\.mjs /, /^git clone /];
-  // What commands print is `text output`, which the pages' own test compares.
+  // Output of commands is in `text output` blocks, which the pages' own test compares.
   const blocks = BLOCKS.filter(({ language, mark }) => language !== '' && mark !== 'output');
   expect(blocks.every(({ language }) => language === 'sh')).toBe(true);
   expect(blocks.filter(({ text }) => ![...known, ...others].some((sign) => sign.test(text)))).toEqual([]);
@@ -58,7 +60,7 @@ describe('in an empty folder', () => {
     const cwd = mkdtempSync(join(scratch, 'empty-'));
     const env = {
       TRAINYARD_API_KEY: service.apiKey,
-      // The registry is asked only for what the cache of npm lacks.
+      // Uses the registry only for packages missing in npm's cache.
       npm_config_prefer_offline: 'true',
     };
     const { exitCode, output } = await runProgram('bash', ['-e', '-c', shell], { env, cwd });

@@ -1,4 +1,4 @@
-/** docs/recipes.md and ARCHITECTURE.md name files that exist, and packages have one shape. */
+/** docs/recipes.md and ARCHITECTURE.md name existing files, and packages have one shape. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** The recipes by their headings. */
+/** Recipes by heading. */
 const recipes = new Map(
   read('docs/recipes.md')
     .split(/^## /m)
@@ -14,7 +14,7 @@ const recipes = new Map(
     .map((section) => [section.split('\n', 1)[0]!, section.replaceAll(/\n +/g, ' ')] as const),
 );
 
-/** The most files that a recipe may touch, and those that are there before. A formula's own file is new. */
+/** Maximum number of files that a recipe may touch, and the existing ones. A formula's own file is new. */
 const FILES: Record<string, { atMost: number; existing: readonly string[]; added: readonly string[] }> = {
   'A sampling field': {
     atMost: 6,
@@ -75,7 +75,7 @@ describe('a recipe', () => {
       ([, path]) => path!,
     );
     for (const path of paths) {
-      // `<name>` stands for what the reader calls it.
+      // `<name>` means the reader's own name.
       const known = path.split(/<|00NN/)[0]!;
       expect(existsSync(join(ROOT, known.endsWith('/') || known === path ? known : join(known, '..'))), path).toBe(
         true,

@@ -1,4 +1,4 @@
-/** One table makes the page of the settings, the flags and the command line's help. */
+/** The settings page, the flags and the command line's help come from one table. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
@@ -61,7 +61,7 @@ test.each(SETTING_NAMES)('%s is read from its flag, its variable and the config 
   const changed = candidates.filter((value) => {
     const byFlag = outcome({ flags: { [name]: value } });
     const byVariable = outcome({ environment: { [settingVariable(name)]: value } });
-    // Messages name their source; results are equal.
+    // Messages contain their source; results are equal.
     if (byFlag.startsWith('{') || byVariable.startsWith('{')) expect(byVariable).toBe(byFlag);
     return byFlag !== before;
   });

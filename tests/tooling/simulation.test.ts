@@ -1,4 +1,4 @@
-/** The simulation behind `npm run simulate`, against what is known in closed form. */
+/** The simulation of `npm run simulate`, compared with closed-form results. */
 import { expect, test } from 'vitest';
 
 import { AdapterCache } from '../../bench/simulate/adapter-cache.ts';
@@ -21,7 +21,7 @@ const TIMES: MeasuredTimes = {
 };
 const SHAPE = { numGroups: 2, groupSize: 4, promptTokens: 100, replyTokens: 50 };
 
-/** Mean wait for one trainer, of jobs that come by chance at a rate. */
+/** Mean wait of jobs with random arrivals for one trainer. */
 function meanWait(arrivalsPerSecond: number, secondsOfJob: (random: () => number) => number): number {
   const random = seededRandom(7);
   const events = new EventQueue();
@@ -41,7 +41,7 @@ function meanWait(arrivalsPerSecond: number, secondsOfJob: (random: () => number
 }
 
 test.each([0.5, 0.8])('with jobs of equal length a queue that is used to %s waits as M/D/1 does', (use) => {
-  // Pollaczek and Khinchine: use / (2 (1 - use)) lengths of a job.
+  // Pollaczek and Khinchine: use / (2 (1 - use)) job lengths.
   const expected = use / (2 * (1 - use));
   expect(Math.abs(meanWait(use, () => 1) / expected - 1)).toBeLessThan(0.05);
 });
@@ -78,7 +78,7 @@ test('sequences of a server share its steps, prompts come first, and those witho
   submit('long', 4, 20);
   submit('late', 8, 10);
   events.run();
-  // Two prompts of 0.05 s; ten steps of eight sequences, ten of four; then the last one, alone.
+  // Two prompts of 0.05 s; ten steps of eight sequences, ten of four; then the last one by itself.
   const first = 0.1 + 10 * 0.028;
   const second = first + 10 * 0.024;
   expect(ends.map(([name, at, waited]) => [name, at, waited])).toEqual([

@@ -1,4 +1,6 @@
-/** The small model, cut out of the default one by `scripts/make-small-model.mjs`, is a model of the same kind. */
+/**
+ * The small model, cut out of the default one by `scripts/make-small-model.mjs`, is a model of the same kind.
+ */
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
 import { expect, it } from 'vitest';

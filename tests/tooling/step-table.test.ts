@@ -4,7 +4,7 @@ import { StepTable } from '../../examples/demo/step-table.ts';
 
 const ROW = { reward: 0.25, metrics: [], numTokens: 80, seconds: { rollout: 1, training: 1 } };
 
-/** A table on a stream that remembers, with a clock that only the test moves. */
+/** A table with a recording stream, and a clock that only the test moves. */
 function table(isTTY: boolean) {
   const written: string[] = [];
   let nowMs = 0;

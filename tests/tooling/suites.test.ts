@@ -25,7 +25,7 @@ test('the shared suites pass what is sound and refuse what has a fault, each of 
     `--outputFile=${file}`,
   ]);
   const { testResults } = JSON.parse(await readFile(file, 'utf8')) as Report;
-  /** Tests that failed, by the name of the suite: `LearnerSession: nothing is clipped`. */
+  /** Failed tests by suite: `LearnerSession: nothing is clipped`. */
   const numFailed: Record<string, number> = {};
   for (const { ancestorTitles, status } of testResults.flatMap((result) => result.assertionResults)) {
     const [suite = ''] = ancestorTitles;

@@ -44,7 +44,7 @@ test('a filter that matches nothing is a failure, and the count line still comes
   expect(exitCode).not.toBe(0);
 });
 
-/** Runs .ci/run with an `npm` that prints and exits as told: what matters here is what the script makes of it. */
+/** Runs .ci/run with an `npm` that prints and exits as scripted, to test the script's reaction. */
 async function runCi(scripts: Record<'test' | 'check', { prints: string; exitCode: number }>) {
   const bin = join(await temporaryDirectory(), 'bin');
   await mkdir(bin);

@@ -4,10 +4,16 @@ import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** Vitest's own waits end after a second, which a busy machine takes for anything; `expect.poll` has the time that the configuration says. */
+/**
+ * Vitest's own waits end after a second, which a busy machine may exceed anywhere; `expect.poll` has the
+ * configured time.
+ */
 const WAIT = /\bvi\.(?:waitFor|waitUntil)\(/g;
 
-/** Whether a call has more than one argument, by the commas between its brackets. @param text behind the opening bracket */
+/**
+ * True if a call has more than one argument, by the commas between its brackets.
+ * @param text after the opening bracket
+ */
 function hasOptions(text: string): boolean {
   const inner = text.replaceAll(
     /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/(?:\\.|[^/\\\n])+\/[a-z]*(?=[,).])/g,

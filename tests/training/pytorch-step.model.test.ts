@@ -72,9 +72,9 @@ interface Recorded {
 }
 
 /**
- * Trains one step at learning rate 0 from the perturbed checkpoint: the gradients stay behind, the weights as they were.
- *
- * @param further Settings besides those of the case.
+ * Trains one step at learning rate 0 from the perturbed checkpoint: leaves the gradients, and the weights
+ * unchanged.
+ * @param further Settings in addition to those of the case.
  */
 async function gradientsOf(
   name: string,
@@ -120,7 +120,7 @@ type WholeStep = Awaited<ReturnType<typeof gradientsOf>> & {
   readonly tensors: readonly LoraTensor[];
 };
 
-/** The step of one row of each case, computed by the first test that asks. */
+/** Step with one row of each case, computed by the first test that needs it. */
 const wholeSteps = new Map<string, Promise<WholeStep>>();
 
 function wholeStep(name: string): Promise<WholeStep> {
@@ -174,7 +174,7 @@ function exactError(ours: Float32Array, theirs: Float32Array): number {
   return Math.sqrt(squares / total);
 }
 
-/** Log-probabilities by everything that comes before and the token itself. */
+/** Log-probabilities keyed by all previous tokens and the token itself. */
 function bySequence({ row, logprobs }: Recorded): Map<string, number> {
   const prefix = (index: number): string =>
     index === -1 ? '' : `${prefix(row.parents[index]!)} ${row.tokenIds[index]}`;
@@ -255,7 +255,7 @@ describe.skipIf(!isPytorchModel(reference))(
       '%s: one step of many rows has the gradient of one row',
       async (name) => {
         const { metrics, tensors: expected } = await wholeStep(name);
-        // As long as the longest conversation: one or two to a row.
+        // As long as the longest conversation: one or two per row.
         const rowTokens = Math.max(...reference.histories.map(({ token_ids: ids }) => ids.length));
         const inRows = await gradientsOf(name, { packedSequenceLength: rowTokens, gradientSteps: 1 });
         const errors = model.lora.tensors.map(({ gradient }, i) => exactError(gradient, expected[i]!.gradient));
@@ -266,7 +266,8 @@ describe.skipIf(!isPytorchModel(reference))(
         );
         expect(inRows.metrics['num_rows']).toBeGreaterThan(2);
         expect(largest).toBeLessThan(1e-3);
-        // Products over other numbers of rows are rounded in another order: 1e-4 of each gradient, 2e-5 of a loss near 1.
+        // Products over other numbers of rows are rounded in another order: 1e-4 of each gradient, 2e-5 of a
+        // loss near 1.
         expect(Math.abs(inRows.metrics['policy_loss']! - metrics['policy_loss']!)).toBeLessThan(1e-4);
       },
       240_000,

@@ -5,19 +5,22 @@ import { join } from 'node:path';
 
 const FRESH = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
 
-/** Files that a server with TLS reads. */
+/** Certificate files of a TLS server. */
 export interface ServerCertificate {
   readonly certificate: string;
   readonly key: string;
 }
 
-/** An authority of the tests' own, which nobody knows who is not told. */
+/** A certificate authority for tests, which no program trusts by default. */
 export class Authority {
-  /** where its files lie, and those of whoever needs a folder beside them */
+  /** folder of its files, and of files that servers need next to them */
   readonly folder: string;
   readonly #isSinceYesterday: boolean;
 
-  /** @param isSinceYesterday certificates are valid since yesterday, for machines whose clock is behind; needs `faketime`. Default true */
+  /**
+   * @param isSinceYesterday certificates are valid since yesterday, for machines with late clocks; needs
+   * `faketime`. Default true
+   */
   constructor({ isSinceYesterday = true } = {}) {
     this.#isSinceYesterday = isSinceYesterday;
     this.folder = mkdtempSync(join(tmpdir(), 'trainyard-certificates-'));
@@ -35,7 +38,7 @@ export class Authority {
     );
   }
 
-  /** The path of its own certificate. */
+  /** Path of its own certificate. */
   get certificate(): string {
     return join(this.folder, 'authority.crt');
   }

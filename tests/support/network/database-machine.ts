@@ -1,4 +1,7 @@
-/** PostgreSQL on a machine of its own: with a password, over TLS where the address wants it, and behind a pooler at another port. */
+/**
+ * PostgreSQL on its own machine: with a password, over TLS if the address requires it, and through a pooler
+ * at another port.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -11,12 +14,12 @@ import { Authority } from './authority.ts';
 import type { Machine } from './network.ts';
 import { postgresPrograms } from './network-parts.ts';
 
-/** The user has to give it over the network. */
+/** Required over the network. */
 export const PASSWORD = 'not-for-logs';
 const USER = 'yard';
 const PORT = 5432;
 const POOLER_PORT = 6432;
-/** The server's account, which Debian's package made. */
+/** Account of the server, created by Debian's package. */
 const ACCOUNT = 'postgres';
 
 export class DatabaseMachine {
@@ -40,7 +43,7 @@ export class DatabaseMachine {
         ssl_key_file: key,
       },
     });
-    // No superuser: those have connections kept for them, and no limits.
+    // Not a superuser: those have reserved connections, and no limits.
     await queryServer(cluster.url, `create role ${USER} login password '${PASSWORD}'`);
     return new DatabaseMachine(machine, cluster, authority);
   }
@@ -51,12 +54,12 @@ export class DatabaseMachine {
     this.#authority = authority;
   }
 
-  /** The certificate of those who signed the server's. */
+  /** Certificate of the authority that signed the server's. */
   get authority(): string {
     return this.#authority.certificate;
   }
 
-  /** A fresh empty database. @returns its address for other machines, without the password */
+  /** Creates an empty database. @returns its address for other machines, without the password */
   async createDatabase(): Promise<string> {
     const name = `yard${this.#numDatabases++}`;
     await this.cluster.createDatabase(name);
@@ -64,14 +67,14 @@ export class DatabaseMachine {
     return `postgres://${USER}@${this.machine.address}:${PORT}/${name}`;
   }
 
-  /** The same database, for this process: by its socket, whatever becomes of the network. */
+  /** Address of the same database for this process: by its socket, independent of the network. */
   nearby(url: string): string {
     const near = new URL(this.cluster.url);
     near.pathname = new URL(url).pathname;
     return near.href;
   }
 
-  /** How many connections the user may have at a time; -1: as many as there are. Whoever has one keeps it. */
+  /** Sets the user's maximum number of connections; -1: unlimited. Existing ones stay. */
   async limitConnections(most: number): Promise<void> {
     await queryServer(this.cluster.url, `alter role ${USER} connection limit ${most}`);
   }

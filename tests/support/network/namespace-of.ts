@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
 
-/** The network namespace of a process, by its name in /proc. */
+/** Network namespace of a process, by its name in /proc. */
 export function networkNamespace(pid: number): string {
   return readlinkSync(`/proc/${pid}/ns/net`);
 }

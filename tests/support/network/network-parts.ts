@@ -1,4 +1,4 @@
-/** Processes of one service, each on a machine of its own, with PostgreSQL on another. */
+/** Processes of one service, each on its own machine, with PostgreSQL on another. */
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,9 +20,9 @@ export const SECRET = 'a secret for these tests, which is long enough';
 export type PartRole = 'api' | 'api,engine' | 'engine' | 'trainer';
 
 export interface StartOptions {
-  /** of this part alone */
+  /** of this part only */
   readonly environment?: Readonly<Record<string, string>>;
-  /** where it listens for a proxy on its own machine; default: at any port for the others, in the clear */
+  /** its port for a proxy on the same machine; default: any port for the others, unencrypted */
   readonly loopbackPort?: number | null;
 }
 
@@ -48,7 +48,7 @@ export class NetworkPart {
     return new Trainyard({ baseUrl: this.url, apiKey: API_KEY, maxRetries: 0 });
   }
 
-  /** A request with the key, and its answer. */
+  /** Sends a request with the key. */
   async ask(path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
     return await fetch(`${this.url}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
@@ -86,7 +86,7 @@ export class NetworkParts {
     };
   }
 
-  /** Starts a process there. An `api` has no model file. */
+  /** Starts a process on a machine. An `api` has no model file. */
   async start(machine: Machine, role: PartRole, options: StartOptions = {}): Promise<NetworkPart> {
     const { environment = {}, loopbackPort = null } = options;
     const address =
@@ -121,7 +121,7 @@ export class NetworkParts {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Its blobs are those of all parts, as a file system that machines share would have them. */
+  /** Its blobs are shared by all parts, as on a shared file system. */
   #dataFolder(): string {
     const [blobs, own] = [join(this.#folder, 'blobs'), join(this.#folder, `${this.#numFolders++}`)];
     mkdirSync(blobs, { recursive: true });
@@ -131,7 +131,7 @@ export class NetworkParts {
   }
 }
 
-/** The programs of PostgreSQL, which the suite names. */
+/** Programs of PostgreSQL, from the suite's variable. */
 export function postgresPrograms(): string {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, '`npm run test:networks` says where the server is');

@@ -1,16 +1,19 @@
-/** Machines of one network, each a network namespace of this one: packets between two of them can be swallowed, as no process that is asked to can. */
+/**
+ * Machines of one network, each a network namespace: packets between two of them can be dropped silently,
+ * which no process can simulate.
+ */
 import { type ChildProcess, execFileSync, spawn, type SpawnOptions } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { networkNamespace } from './namespace-of.ts';
 
-/** Addresses of benchmarks (RFC 2544), which lead nowhere. */
+/** Addresses for benchmarks (RFC 2544), which are not routed. */
 const PREFIX = '198.18.0';
 /** This process's own address in the network. */
 const HUB = `${PREFIX}.254`;
 const BRIDGE = 'yard';
 
-/** Packets from addresses of the set are swallowed without a word. */
+/** Drops packets from the set's addresses silently. */
 const RULES = `table inet yard {
   set cut { type ipv4_addr; }
   chain input { type filter hook input priority 0; ip saddr @cut drop; }
@@ -22,14 +25,14 @@ export class Machine {
   readonly address: string;
   readonly #holder: ChildProcess;
 
-  /** @param holder a process that does nothing but keep its namespace */
+  /** @param holder an idle process that keeps the namespace */
   constructor(name: string, address: string, holder: ChildProcess) {
     this.name = name;
     this.address = address;
     this.#holder = holder;
   }
 
-  /** In front of a command, runs it there. @param account null: as the one that runs this */
+  /** Prefix that runs a command on the machine. @param account null: that of this process */
   command(account: { uid: number; gid: number } | null = null): [string, ...string[]] {
     const { pid } = this.#holder;
     const as = account === null ? [] : ['--setgid', String(account.gid), '--setuid', String(account.uid)];
@@ -41,7 +44,7 @@ export class Machine {
     return spawn(program, [...args, ...words], options);
   }
 
-  /** Runs a command to its end. @throws when it fails */
+  /** Runs a command to its end. @throws if it fails */
   run(words: readonly string[], input = ''): void {
     const [program, ...args] = this.command();
     execFileSync(program, [...args, ...words], { input, stdio: ['pipe', 'pipe', 'inherit'] });
@@ -52,7 +55,7 @@ export class Machine {
   }
 }
 
-/** This process has to be in a namespace of its own, as `npm run test:networks` starts it. */
+/** Requires its own namespace, as started by `npm run test:networks`. */
 export class Network {
   readonly #machines: Machine[] = [];
   readonly #cuts = new Map<Machine, Set<string>>();
@@ -81,13 +84,13 @@ export class Network {
     return machine;
   }
 
-  /** From now on packets between the two are swallowed, both ways: no connection is refused, none ends. */
+  /** Drops packets between the two, in both directions: no connection is refused or closed. */
   cut(one: Machine, other: Machine): void {
     this.#swallow(one, other);
     this.#swallow(other, one);
   }
 
-  /** All packets arrive again. */
+  /** Delivers all packets again. */
   heal(): void {
     for (const [machine, cut] of this.#cuts) {
       if (cut.size > 0) machine.run(['nft', 'flush', 'set', 'inet', 'yard', 'cut']);
@@ -97,7 +100,7 @@ export class Network {
 
   close(): void {
     for (const [index, machine] of this.#machines.entries()) {
-      // It would go with the last process there, some time later.
+      // Otherwise it would disappear with the last process there, some time later.
       execFileSync('ip', ['link', 'delete', cableOf(index + 1)]);
       machine.remove();
     }

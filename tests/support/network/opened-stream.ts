@@ -1,24 +1,24 @@
 import type { NetworkPart } from './network-parts.ts';
 
-/** How a stream ended, as its client saw it. */
+/** End of a stream, as seen by its client. */
 export interface StreamEnd {
   /** Its last line was `[DONE]`. */
   readonly isDone: boolean;
-  /** the error that the stream told; null when it told none */
+  /** error in the stream; null if none */
   readonly error: { readonly code: string; readonly message: string } | null;
-  /** errors that it told; more than one would be too many */
+  /** number of errors in the stream; more than one is a fault */
   readonly numErrors: number;
-  /** the error of the connection; null when it ended in order */
+  /** error of the connection; null for an orderly end */
   readonly broken: Error | null;
   readonly numChunks: number;
-  /** completion tokens, as its last chunk with usage says; null without one */
+  /** completion tokens in its last chunk with usage; null without one */
   readonly numTokens: number | null;
 }
 
 /**
- * A streamed chat that has begun.
+ * A streamed chat that has started.
  * @param body of the request
- * @returns its end, which settles whatever happens, and what leaves it
+ * @returns its end, which always settles, and a function that leaves it
  */
 export async function openedStream(
   part: NetworkPart,

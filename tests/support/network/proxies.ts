@@ -1,4 +1,4 @@
-/** Programs in front of a process of the service, on a machine. */
+/** Proxies for a process of the service, on a machine. */
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,18 +9,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerCertificate } from './authority.ts';
 import type { Machine } from './network.ts';
 
-/** Configurations of nginx, as the guide gives them. */
+/** Configurations of nginx from the guide. */
 const EXAMPLES = resolve(import.meta.dirname, '../../../examples/several-machines');
 const TLS_PROXY = resolve(import.meta.dirname, 'tls-proxy.ts');
 const HANGS_AFTER_MS = 20_000;
 
-/** A proxy that runs. */
+/** A running proxy. */
 export interface Proxy {
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Starts a proxy that passes on bytes. @param to a port of the loopback interface there */
+/** Starts a proxy that passes on bytes. @param to a loopback port on that machine */
 export async function startTlsProxy(
   machine: Machine,
   port: number,
@@ -34,8 +34,8 @@ export async function startTlsProxy(
 }
 
 /**
- * Starts nginx as in front of one of the roles in the guide.
- * @param replaced what stands there for names of containers, by those names
+ * Starts nginx as for one of the roles in the guide.
+ * @param replaced replacements for names of containers, by name
  */
 export async function startNginx(
   machine: Machine,

@@ -1,6 +1,6 @@
 /**
- * A program: ends TLS at an address and passes what is within to a port of this machine's loopback interface, byte by byte. From SIGUSR1 on it takes
- * connections and answers no handshake; from SIGUSR2 on it does again.
+ * A program that ends TLS at an address and passes the bytes to a loopback port. After SIGUSR1 it accepts
+ * connections without answering handshakes; after SIGUSR2 it works again.
  *
  *   node tls-proxy.ts ADDRESS PORT CERTIFICATE KEY TO
  */

@@ -7,12 +7,12 @@ export interface ScriptResult {
   exitCode: number | null;
   /** stdout and stderr in the order of arrival */
   output: string;
-  /** stdout alone: what a program's own children say on its stderr is not in it */
+  /** only stdout: without the stderr output of child processes */
   stdout: string;
   durationMs: number;
 }
 
-/** Runs a program to its end, in the repository unless told otherwise. */
+/** Runs a program to its end, by default in the repository. */
 export async function runProgram(
   command: string,
   args: readonly string[],
@@ -38,7 +38,7 @@ export async function runProgram(
   return { exitCode, output, stdout, durationMs: performance.now() - startedMs };
 }
 
-/** Runs one of the repository's scripts on the Node.js that runs the tests. */
+/** Runs one of the repository's scripts with the Node.js of the tests. */
 export async function runScript(
   path: string,
   args: readonly string[],

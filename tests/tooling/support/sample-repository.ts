@@ -11,7 +11,7 @@ const manifest = (name: string, dependencies: Record<string, string>): string =>
 
 const TSCONFIG = `{ "extends": "../../tsconfig.base.json", "include": ["src"] }\n`;
 
-/** Three packages on one line of arrows, and a script; nothing is wrong with them. */
+/** Three packages with imports in one line, and a script, without faults. */
 const FILES: Record<string, string> = {
   'package.json': `${JSON.stringify({ name: 'sample', private: true, type: 'module', workspaces: ['packages/*'] }, null, 2)}\n`,
   'knip.json': `{
@@ -27,7 +27,7 @@ const FILES: Record<string, string> = {
   'packages/tokenizer/src/index.ts': `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`,
 };
 
-/** A small repository under our own configuration, in a temporary folder, to break on purpose. */
+/** A small repository with our configuration, in a temporary folder, to break on purpose. */
 export class SampleRepository {
   readonly root: string;
 
