@@ -155,3 +155,31 @@ it('many items and answers are written and removed with few statements', async (
   expect(await store.conversations.count()).toMatchObject({ numConversations: 0 });
   expect(await store.keptAnswers.count()).toMatchObject({ numAnswers: 0 });
 });
+
+it('others get a turn between the transactions that remove expired rows', async () => {
+  const { id: entityId } = await store.ensureEntity('acme');
+  const scope = { entityId, project: '' };
+  const items = Array.from({ length: 5_000 }, (_, index) => ({ id: `item_${index}`, item: '{}' }));
+  for (const id of ['a', 'b']) await store.conversations.create({ ...scope, id, metadata: '{}', items });
+  const answer = {
+    ...scope,
+    keyId: 'key',
+    modelId: null,
+    status: 'completed',
+    answer: '{}',
+    input: '[]',
+    itemIds: [],
+  } as const;
+  for (let index = 0; index < 501; index += 1) await store.keptAnswers.keep({ ...answer, id: `resp_${index}` });
+  numStatements.length = 0;
+  const seen = new Set<number>();
+  let timer = setImmediate(function look() {
+    seen.add(numStatements.length);
+    timer = setImmediate(look);
+  });
+  await store.purgeExpired(Date.now() + 48 * 3_600_000);
+  clearImmediate(timer);
+  expect(await store.conversations.count()).toMatchObject({ numConversations: 0 });
+  // Two transactions for the answers and two for the conversations.
+  expect(seen.size).toBeGreaterThanOrEqual(4);
+});

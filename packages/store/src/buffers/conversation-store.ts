@@ -13,6 +13,7 @@ import {
   type ConversationTurn,
   DEFAULT_CONVERSATION_LIMITS,
   type NewConversation,
+  type ReadOptions,
 } from '../contract/conversation.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { CompletesWith, IdempotentAnswer } from '../contract/idempotent-answer.ts';
@@ -27,7 +28,7 @@ import {
 } from '../tables/kept-answers/conversation-table.ts';
 import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
-import { EntityBytes } from './entity-bytes.ts';
+import { EntityBytes, prunedTo } from './entity-bytes.ts';
 import type { RequestsInProgress } from './requests-in-progress.ts';
 
 /** Options for uses and removals, which can be repeated without loss. */
@@ -156,13 +157,13 @@ export class ConversationStore implements Conversations {
     return true;
   }
 
-  async readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null> {
+  async readAll(key: ConversationKey, { before, isUse = true }: ReadOptions = {}): Promise<ConversationItem[] | null> {
     const row = await this.#row(key);
     if (row === undefined) return null;
-    if (this.#clock() - row.used_at > this.limits.lifetimeMs * SHARE_OF_USE)
-      await this.#write(({ conversations }) => this.#use(conversations, row.position), NOT_DURABLE);
+    await before?.(row.text_bytes);
+    if (isUse && this.#clock() - row.used_at > this.limits.lifetimeMs * SHARE_OF_USE) await this.#noteUse(row);
     const items = await openTables(this.#sql).conversations.readAll(row.position);
-    await before?.(items.reduce((sum, { item }) => sum + unpackedBytes(item), 0));
+    if (items.length === 0 && (await this.#isGone(key, row))) return null;
     return await toItems(items);
   }
 
@@ -175,6 +176,7 @@ export class ConversationStore implements Conversations {
     if (after !== undefined && place === null)
       throw new StoreError('store.cursor_unknown', 'no item has the id of `after`');
     const found = await conversations.listItems(row.position, place, isAscending, limit + 1);
+    if (found.length === 0 && (await this.#isGone(key, row))) return null;
     return { items: await toItems(found.slice(0, limit)), hasMore: found.length > limit };
   }
 
@@ -208,7 +210,7 @@ export class ConversationStore implements Conversations {
 
   /** Removes expired conversations, in several transactions. */
   async purge(now: number): Promise<void> {
-    while (await this.#write(({ conversations }) => conversations.expire(now), NOT_DURABLE));
+    while (await this.#write(({ conversations }) => conversations.expire(now), NOT_DURABLE)) await nextTurn();
     this.#bytes.forget();
   }
 
@@ -245,13 +247,27 @@ export class ConversationStore implements Conversations {
     const { entity_id: entityId, position } = row;
     if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return;
     const total = await conversations.sumBytes(entityId);
-    const removed = total > maxBytes ? await conversations.prune(entityId, position, total - maxBytes) : 0;
+    const removed = total > maxBytes ? await conversations.prune(entityId, position, total - prunedTo(maxBytes)) : 0;
     this.#bytes.counted(entityId, total - removed);
   }
 
   async #use(conversations: Tables['conversations'], row: number): Promise<void> {
     const now = this.#clock();
     await conversations.use(row, now, now + this.limits.lifetimeMs);
+  }
+
+  /** A read needs no room on the disk, so it works without this write. */
+  async #noteUse({ position }: ConversationRow): Promise<void> {
+    try {
+      await this.#write(({ conversations }) => this.#use(conversations, position), NOT_DURABLE);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    }
+  }
+
+  /** True if the conversation was deleted after its row was read, so that no item was found. */
+  async #isGone(key: ConversationKey, { num_items: numItems, position }: ConversationRow): Promise<boolean> {
+    return numItems > 0 && (await this.#row(key))?.position !== position;
   }
 
   async #row(key: ConversationKey): Promise<ConversationRow | undefined> {

@@ -1,5 +1,11 @@
 /** Lifetime of a count: other processes add rows, too. */
 const COUNTED_FOR_MS = 60_000;
+const SHARE_AFTER_PRUNING = 0.95;
+
+/** Bytes that an entity keeps when its room is full: less than the room, so that most writes need no sum. */
+export function prunedTo(maxBytes: number): number {
+  return Math.floor(maxBytes * SHARE_AFTER_PRUNING);
+}
 
 /**
  * Bytes per entity as last counted, plus those added by this process since. Saves a sum over all rows per

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 import type { ConversationTurn } from '../contract/conversation.ts';
 import {
   type AnswerEvents,
@@ -26,7 +28,7 @@ import type { KeptAnswerRow, PackedAnswer } from '../tables/kept-answers/kept-an
 import { packJson, packLines, unpackedBytes, unpackJson, unpackLines } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import type { ConversationStore, PackedTurn } from './conversation-store.ts';
-import { EntityBytes } from './entity-bytes.ts';
+import { EntityBytes, prunedTo } from './entity-bytes.ts';
 import type { RequestsInProgress } from './requests-in-progress.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
@@ -227,8 +229,10 @@ export class KeptAnswerStore implements KeptAnswers {
   /** Removes expired answers, in several transactions. */
   async purge(now: number): Promise<void> {
     let numRemoved = EXPIRED_AT_ONCE;
-    while (numRemoved === EXPIRED_AT_ONCE)
+    while (numRemoved === EXPIRED_AT_ONCE) {
       numRemoved = await this.#write(({ keptAnswers }) => keptAnswers.expire(now, EXPIRED_AT_ONCE));
+      await nextTurn();
+    }
     this.#bytes.forget();
   }
 
@@ -253,7 +257,7 @@ export class KeptAnswerStore implements KeptAnswers {
     this.#bytes.counted(entityId, total);
     if (total <= maxBytes) return true;
     if (fixed > maxBytes) return false;
-    this.#bytes.counted(entityId, total - (await keptAnswers.prune(entityId, row, total - maxBytes)));
+    this.#bytes.counted(entityId, total - (await keptAnswers.prune(entityId, row, total - prunedTo(maxBytes))));
     return true;
   }
 

@@ -53,6 +53,12 @@ export interface ConversationPage {
   readonly hasMore: boolean;
 }
 
+export interface ReadOptions {
+  readonly before?: BeforeUnpacking | undefined;
+  /** True if the conversation lives on from this read. Default true. */
+  readonly isUse?: boolean | undefined;
+}
+
 export interface ConversationLimits {
   /** Lifetime of a conversation after its last use, ms. Default 24 hours. */
   lifetimeMs: number;
@@ -97,8 +103,8 @@ export interface Conversations {
    * @returns false for an unknown conversation
    */
   append(turn: ConversationTurn, completes?: IdempotentAnswer): Promise<boolean>;
-  /** Reads all items in order. Counts as a use. */
-  readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null>;
+  /** Reads all items in order. */
+  readAll(key: ConversationKey, options?: ReadOptions): Promise<ConversationItem[] | null>;
   /** @throws {StoreError} `store.cursor_unknown` */
   listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null>;
   findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null>;

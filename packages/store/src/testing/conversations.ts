@@ -55,7 +55,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       expect(await other.conversations.findItem(key, 'a')).toEqual(item('a'));
       expect(await other.conversations.findItem(key, 'd')).toBeNull();
       const told: number[] = [];
-      await store.conversations.readAll(key, async (numBytes) => void told.push(numBytes));
+      await store.conversations.readAll(key, { before: async (numBytes) => void told.push(numBytes) });
       expect(told).toEqual([items.reduce((sum, { item: text }) => sum + Buffer.byteLength(text), 0)]);
       const changed = await store.conversations.setMetadata(key, '{"topic":"🚂"}');
       expect(changed).toEqual(await other.conversations.find(key));
@@ -284,6 +284,25 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       clock.advance(DAY_MS);
       await store.purgeExpired();
       expect(await store.conversations.count()).toEqual({ numConversations: 0, sizeBytes: 0 });
+    });
+
+    it('live at least as long after a use under a clock that is set back', async () => {
+      await make('conv_a', [item('a')]);
+      clock.advance(-40 * DAY_MS);
+      await store.conversations.setMetadata(key, '{}');
+      await store.conversations.append({ conversation: key, items: [item('b')] });
+      clock.advance(40 * DAY_MS);
+      await store.purgeExpired();
+      expect(await idsOf()).toEqual(['a', 'b']);
+    });
+
+    it('are counted without living on', async () => {
+      await make('conv_a', [item('a')]);
+      clock.advance(DAY_MS / 2);
+      expect(await store.conversations.readAll(key, { isUse: false })).toHaveLength(1);
+      clock.advance(DAY_MS / 2);
+      await store.purgeExpired();
+      expect(await idsOf()).toBeNull();
     });
 
     it('of one entity have a total size; those that were not used for longest go first, and those of others stay', async () => {

@@ -82,8 +82,17 @@ export class ConversationTable {
     );
   }
 
+  /** Under a clock that is set back, an earlier use stays: it never shortens the life of a conversation. */
   async use(row: number, now: number, expiresAt: number): Promise<void> {
-    await this.#sql.run('update conversations set used_at = ?, expires_at = ? where position = ?', now, expiresAt, row);
+    await this.#sql.run(
+      `update conversations set used_at = case when used_at > ? then used_at else ? end,
+         expires_at = case when expires_at > ? then expires_at else ? end where position = ?`,
+      now,
+      now,
+      expiresAt,
+      expiresAt,
+      row,
+    );
   }
 
   /** Inserts items after the last one. Their ids are free. */

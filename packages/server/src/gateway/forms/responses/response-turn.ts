@@ -62,6 +62,7 @@ export async function openTurn(
   request: FastifyRequest,
   body: ResponsesRequest,
   parts: RouteParts,
+  { isUse = true }: { readonly isUse?: boolean } = {},
 ): Promise<ResponseTurn> {
   const scope = keptScopeOf(request);
   const previousId = body.previous_response_id || null;
@@ -69,7 +70,7 @@ export async function openTurn(
   const room = roomOf(request, parts);
   const history =
     conversation !== null
-      ? await itemsOf(conversation, room, parts)
+      ? await itemsOf(conversation, room, parts, isUse)
       : previousId !== null
         ? await historyOf(scope, previousId, room, parts)
         : [];
@@ -158,11 +159,17 @@ function conversationOf(
   return { ...scope, id: typeof conversation === 'string' ? conversation : conversation.id };
 }
 
-async function itemsOf(conversation: ConversationKey, room: KeptRoom, parts: RouteParts): Promise<KeptItem[]> {
-  const items = await parts.store.conversations.readAll(conversation, async (numBytes) => {
+async function itemsOf(
+  conversation: ConversationKey,
+  room: KeptRoom,
+  parts: RouteParts,
+  isUse: boolean,
+): Promise<KeptItem[]> {
+  const before = async (numBytes: number) => {
     room.take(numBytes, 'conversation');
     await room.open(0);
-  });
+  };
+  const items = await parts.store.conversations.readAll(conversation, { before, isUse });
   if (items === null) throw unknownConversation(conversation.id, 'conversation');
   return items.map(fromStored);
 }

@@ -101,7 +101,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply): Promise<InputTokens> => {
       const signal = abortOnDisconnect(reply);
-      const turn = await openTurn(request, request.body, parts);
+      const turn = await openTurn(request, request.body, parts, { isUse: false });
       const body = toCountedResponse(turn.body);
       reportLeftOut(reply, body);
       const numTokens = await countPrompt(request, body, parts, signal);
