@@ -41,7 +41,7 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: JOB_TABLE,
-        from: "    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);\n    if (job.lease.fencingToken !== fencingToken) {",
+        from: "    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status} and has no lease`);\n    if (job.lease.fencingToken !== fencingToken) {",
         to: '    if (job.lease !== null && job.lease.fencingToken !== fencingToken) {',
       },
     ],

@@ -59,7 +59,7 @@ it('refuses what writes, answers what reads, and the running job goes on when th
   expect(JSON.parse(body).error).toMatchObject({ code: 'store.busy' });
   expect(body).not.toContain(service.dataDirectory);
   // Reported while it lasted.
-  expect([...told].join()).toContain('another process has had the lock of the database for N s');
+  expect([...told].join()).toContain('another process has held the lock of the database for N s');
   // In either case the job has not failed.
   other.exec('rollback');
   other.close();

@@ -161,7 +161,7 @@ test('who asks for TLS has it, and whoever the server cannot be sure of is told 
     [`${url}?sslmode=verify-full`, PASSWORD, 'sslrootcert=PATH'],
     [`${url}?sslmode=require`, PASSWORD, 'sslrootcert=PATH'],
     [secure.replace(database.machine.address, other), PASSWORD, 'does not match certificate'],
-    [url, 'not-this-one', 'it refuses this user'],
+    [url, 'not-this-one', 'the server refuses this user'],
     [url, '', 'set PGPASSWORD'],
   ];
   for (const [address, password, words] of refusals) expect(await problemOf(address, password)).toContain(words);
@@ -169,7 +169,7 @@ test('who asks for TLS has it, and whoever the server cannot be sure of is told 
 
 test('the doctor tells of the pooler, of the clock, and of connections that run out; requests are told to come again', async () => {
   const found = await doctor(pooled, MINUTE_AHEAD);
-  expect(found.get('database_notifications')?.problem).toContain('a pooler that shares connections by transaction');
+  expect(found.get('database_notifications')?.problem).toContain('a pooler in transaction mode');
   expect(found.get('database_clock')?.problem).toContain('NTP');
   expect(found.get('database_locks')?.problem).toBeNull();
 

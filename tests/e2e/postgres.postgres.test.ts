@@ -196,7 +196,7 @@ test('a backup made beside the service, and the moved database, serve the same t
 
 test('a service that has other blobs than the database, or finds no database, says so in a line and ends', async () => {
   const other = smallService({ dataDirectory: join(folder, 'other'), environment });
-  await expect(other).rejects.toThrow(/The blobs in .*other\/blobs are not those of this database/);
+  await expect(other).rejects.toThrow(/The blobs in .*other\/blobs do not belong to this database/);
   const run = (url: string) =>
     spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', '--data-dir', join(folder, 'none')], {
       encoding: 'utf8',
@@ -205,7 +205,7 @@ test('a service that has other blobs than the database, or finds no database, sa
   const nowhere = run(`postgres://u:${PASSWORD}@127.0.0.1:9/x`);
   expect(nowhere.status).toBe(1);
   expect(nowhere.stderr).toMatch(
-    /^trainyard: database postgres:\/\/127\.0\.0\.1:9\/x: the connection was lost or cannot be made \(connect ECONNREFUSED [^\n]*\)\n$/,
+    /^trainyard: database postgres:\/\/127\.0\.0\.1:9\/x: the connection was lost or refused \(connect ECONNREFUSED [^\n]*\)\n$/,
   );
   const unreadable = run(`postgres://u:${PASSWORD}#@127.0.0.1:9/x`);
   expect(unreadable.status).toBe(2);

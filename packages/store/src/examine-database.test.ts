@@ -28,7 +28,7 @@ test('a newer schema and a file that is no database are told', async () => {
   newer.close();
   expect((await examineDatabase({ kind: 'sqlite', path })).problem).toContain('schema version 9999');
   await writeFile(path, 'text that is longer than the header of a database, and so on and so forth'.repeat(20));
-  expect((await examineDatabase({ kind: 'sqlite', path })).problem).toContain('is not an SQLite database');
+  expect((await examineDatabase({ kind: 'sqlite', path })).problem).toContain('not an SQLite database');
 });
 
 test('a server that does not answer is told without its password', async () => {

@@ -30,7 +30,7 @@ function fileProblem(path: string): string | null {
   try {
     using connection = new DatabaseSync(path, { readOnly: true, timeout: 2_000 });
     const damage = connection.prepare('pragma quick_check(1)').get()?.['quick_check'];
-    if (damage !== 'ok') return `it is damaged (${String(damage)}). ${DAMAGE_REMEDIES}`;
+    if (damage !== 'ok') return `the file is damaged (${String(damage)}). ${DAMAGE_REMEDIES}`;
     return versionProblem(Number(connection.prepare('pragma user_version').get()?.['user_version']));
   } catch (error) {
     return (sqliteFault(error, path) as Error).message;
@@ -39,5 +39,5 @@ function fileProblem(path: string): string | null {
 
 function versionProblem(version: number): string | null {
   const newest = NEWEST_VERSION;
-  return version <= newest ? null : `it has schema version ${version}, this release knows up to ${newest}`;
+  return version <= newest ? null : `schema version ${version} is newer than this release supports (${newest})`;
 }

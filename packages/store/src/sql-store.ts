@@ -557,7 +557,7 @@ export class SqlStore implements Store {
     fencingToken: number,
     event: NewEvent,
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
-    assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written by finishing the job`);
+    assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written only when the job finishes`);
     const hasMetrics = event.metrics !== undefined || event.rolloutMetrics !== undefined;
     assert(!hasMetrics || event.type === 'gradient_step', 'only gradient steps have metrics');
     const outcomes = placedOutcomes(event.outcomes ?? []);

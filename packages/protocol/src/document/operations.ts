@@ -380,9 +380,9 @@ export const OPERATIONS: readonly Operation[] = [
     paths: ['/v1/preview/models/{model_id}/checkpoints/keep'],
     scope: 'training',
     tag: 'Training',
-    summary: 'Protect checkpoints, or restore removed ones',
+    summary: 'Mark checkpoints to keep, or restore removed ones',
     description:
-      '`--keep-checkpoints` never removes a protected checkpoint. A removed checkpoint can be restored within one day.',
+      '`--keep-checkpoints` never removes a marked checkpoint. A removed checkpoint can be restored within one day.',
     pathParameters: MODEL_ID,
     isIdempotent: true,
     body: KeepCheckpointsRequestSchema,

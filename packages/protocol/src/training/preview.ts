@@ -97,7 +97,7 @@ const CheckpointSchema = Type.Object(
     optimizer_bytes: nullable(Type.Integer({ minimum: 0 }), {
       description: 'Bytes of the optimizer state; 0 after it was removed. Null when `size_bytes` is null.',
     }),
-    is_marked: Type.Boolean({ description: 'True if a user protected it: the retention policy never removes it.' }),
+    is_marked: Type.Boolean({ description: 'True if a user marked it: the retention policy never removes it.' }),
     kept_for: nullable(Type.Array(Type.Enum(KEEP_REASONS)), {
       description:
         'Reasons why `--keep-checkpoints` keeps it; if empty, it is removed soon. Null if the service keeps all checkpoints, and for a removed checkpoint.',
@@ -125,11 +125,11 @@ export type CheckpointPageQuery = Static<typeof CheckpointPageQuerySchema>;
 /** POST /preview/models/{model_id}/checkpoints/keep. */
 export const KeepCheckpointsRequestSchema = Type.Object(
   {
-    steps: Type.Array(NamedStepSchema, { description: 'Steps to protect. Removed checkpoints are restored.' }),
+    steps: Type.Array(NamedStepSchema, { description: 'Steps to mark. Removed checkpoints are restored.' }),
     is_kept: Type.Optional(
       Type.Boolean({
         default: true,
-        description: 'False removes the protection, so that the retention policy applies again.',
+        description: 'False removes the marks, so that the retention policy applies again.',
       }),
     ),
   },

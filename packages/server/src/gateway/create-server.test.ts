@@ -203,7 +203,7 @@ describe('health', () => {
     };
     expect(await health()).toEqual([200, { status: 'healthy', reasons: [], parts }]);
     server.training.healthy = false;
-    vi.spyOn(server.store, 'trouble').mockReturnValueOnce('another process has had the lock of the database for 3 s');
+    vi.spyOn(server.store, 'trouble').mockReturnValueOnce('another process has held the lock of the database for 3 s');
     expect(await health()).toEqual([
       200,
       {
@@ -211,7 +211,7 @@ describe('health', () => {
         parts: { ...parts, trainers: { ready: 0, total: 1 } },
         reasons: [
           { part: 'training', reason: 'it is being started' },
-          { part: 'store', reason: 'another process has had the lock of the database for 3 s' },
+          { part: 'store', reason: 'another process has held the lock of the database for 3 s' },
         ],
       },
     ]);

@@ -142,5 +142,5 @@ function namesOf({ kind, key }: BlobItem): string[] {
 }
 
 function missing(key: string): StoreError {
-  return new StoreError('store.blob_missing', `there is no blob ${key}`);
+  return new StoreError('store.blob_missing', `blob ${key} does not exist`);
 }

@@ -11,7 +11,7 @@ export function fileFault(error: unknown, what: string): unknown {
   switch (error.code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return new StoreError('store.disk_full', `${what}: the disk is full; free some space and try again`, {
+      return new StoreError('store.disk_full', `${what}: the disk is full. Free some space and try again`, {
         cause: error,
       });
     case 'EACCES':
@@ -37,7 +37,7 @@ export function isTaken(error: unknown): boolean {
 }
 
 export function directoryTaken(key: string, options?: ErrorOptions): StoreError {
-  const message = `directory ${key} exists already; directories are never replaced`;
+  const message = `directory ${key} already exists, and directories are never replaced`;
   return new StoreError('store.blob_exists', message, options);
 }
 

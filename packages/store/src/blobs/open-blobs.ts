@@ -32,7 +32,7 @@ export function bucketKey(environment: Readonly<Record<string, string | undefine
   if (!accessKeyId || !secretAccessKey)
     throw new StoreError(
       'store.unavailable',
-      'the key of the bucket is missing: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      'the credentials of the bucket are missing: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
     );
   return { accessKeyId, secretAccessKey, ...(sessionToken ? { sessionToken } : {}) };
 }

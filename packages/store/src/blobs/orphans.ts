@@ -92,7 +92,7 @@ export async function sweepOrphans(
   await store.learnNamedKeys();
   const census = await takeCensus(store, blobs);
   const claim = await foreignClaim(store, blobs);
-  if (claim !== null) return { ...census, numBinned: 0, numRemoved: 0, withheld: `Orphans stay: ${claim}.` };
+  if (claim !== null) return { ...census, numBinned: 0, numRemoved: 0, withheld: `No orphans are removed: ${claim}.` };
   const now = store.now();
   const all = [
     ...census.orphans,
@@ -108,7 +108,7 @@ export async function sweepOrphans(
     if ((await store.isNamed(key)) || !(await blobs.discard({ kind, key }, now))) continue;
     numBinned += 1;
     log(
-      `Moved the orphan ${key} to the bin: no row has named it since ${dayOf(since)}. It is removed after ${days(rules.binMs)}.`,
+      `Moved orphan ${key} to the bin: unreferenced since ${dayOf(since)}. It will be removed after ${days(rules.binMs)}.`,
     );
   }
   const numRemoved = await emptyBin(blobs, now - rules.binMs, log);
@@ -121,11 +121,11 @@ function whyWithheld(numDue: number, { numBlobs, unknown }: BlobCensus, { share,
   if (numDue === 0) return null;
   // An older database may have announced a file whose row was added later.
   if (unknown.length > 0 && which === 'known')
-    return `${numDue} orphans stay while there are blobs that this database does not know: it may be an older one.`;
+    return `${numDue} orphans are kept because some blobs are unknown to this database: it may be an older copy.`;
   if (numDue <= Math.ceil(share * numBlobs)) return null;
   return (
-    `${numDue} of ${numBlobs} blobs are orphans, more than the share of ${share}: none is removed. ` +
-    'Is this the right database? If it is, allow them once with `--orphan-share 1`.'
+    `${numDue} of ${numBlobs} blobs are orphans, more than the limit of ${share}. None are removed. ` +
+    'If this is the right database, allow them once with `--orphan-share 1`.'
   );
 }
 
@@ -145,14 +145,14 @@ async function restoreNamed(store: OrphanStore, blobs: Blobs, log: (line: string
   const named = { directory: new Set(directoryKeys), blob: new Set(blobKeys) };
   for (const item of binned)
     if (named[item.kind].has(item.key) && (await blobs.restore(item)))
-      log(`Moved ${item.key} back from the bin: a row names it.`);
+      log(`Moved ${item.key} back from the bin: the database references it.`);
 }
 
 async function emptyBin(blobs: Blobs, before: number, log: (line: string) => void): Promise<number> {
   const due = (await blobs.listBin()).filter(({ binnedAt }) => binnedAt <= before);
   for (const item of due) {
     await blobs.removeBinned(item);
-    log(`Removed ${item.key} from the bin, where it was since ${dayOf(item.binnedAt)}.`);
+    log(`Removed ${item.key} from the bin, where it had been since ${dayOf(item.binnedAt)}.`);
   }
   return due.length;
 }

@@ -39,7 +39,7 @@ export async function refuseLostDatabase(database: string, state: 'missing' | 'e
   if (!(await hasContent(blobs))) return;
   throw new StoreError(
     'store.unavailable',
-    `The database ${database} is ${state}, but ${placeOf(blobs.location)} has blobs of a service. ${REMEDIES}`,
+    `The database ${database} is ${state}, but ${placeOf(blobs.location)} contains blobs of a service. ${REMEDIES}`,
   );
 }
 
@@ -67,8 +67,10 @@ async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Mar
  */
 export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<string | null> {
   const { id, isMarked, others } = await marksOf(store, blobs);
-  if (others.length > 0) return `another service has claimed them (${others.join(', ')})`;
-  return isMarked ? null : `they lack the mark of this database (${id === null ? 'it has none' : placeKey(id)})`;
+  if (others.length > 0) return `another service has claimed the blobs (${others.join(', ')})`;
+  return isMarked
+    ? null
+    : `the blobs have no mark of this database (${id === null ? 'the database has no id' : placeKey(id)})`;
 }
 
 type Claimant = Pick<Store, 'blobsId' | 'claimBlobs' | 'listReferencedKeys'>;
@@ -94,13 +96,13 @@ export async function checkOwnBlobs(
   if (!adopts && known !== null && !(await isFirstUse(store, blobs)))
     throw new StoreError(
       'store.unavailable',
-      `The blobs in ${place} are not those of this database (they lack ${placeKey(known)}). ` +
-        'Use the bucket or data folder that this database was used with, or start with `--adopt-blobs`.',
+      `The blobs in ${place} do not belong to this database (${placeKey(known)} is missing). ` +
+        'Use the bucket or data folder of this database, or start with `--adopt-blobs`.',
     );
   if (!adopts && known === null && !(await namesContent(store, blobs)))
     throw new StoreError(
       'store.unavailable',
-      `The database is empty, but ${place} has blobs of a service. ${REMEDIES}`,
+      `The database is empty, but ${place} contains blobs of a service. ${REMEDIES}`,
     );
   const id = await store.claimBlobs(known ?? randomUUID());
   await blobs.putJson(placeKey(id), {});
@@ -135,6 +137,6 @@ function belongsToAnother(place: string, marks: readonly string[]): StoreError {
   return new StoreError(
     'store.unavailable',
     `${place} belongs to another service (${marks.join(', ')}). ` +
-      'Use a bucket, prefix or data folder of its own, restore the database that it belongs to, or start with `--adopt-blobs` to take it over.',
+      'Use a separate bucket, prefix or data folder, restore the matching database, or start with `--adopt-blobs` to take over the blobs.',
   );
 }

@@ -55,7 +55,7 @@ export class ChoiceRecordBuffer {
   /** @returns the record's id, once every process can find it, or after `PATIENCE_MS` */
   async add(record: NewChoiceRecord): Promise<string> {
     // A record that the schema refuses would block all that are written with it.
-    assert(record.logprobs.length === record.tokenIds.length, 'one log-probability for each token');
+    assert(record.logprobs.length === record.tokenIds.length, 'one log-probability per token');
     this.#pending.push({ record, createdAt: this.#clock() });
     this.#pendingBytes += sizeOf(record);
     if (this.#pendingBytes > MAX_PENDING_BYTES) this.#dropOldest();

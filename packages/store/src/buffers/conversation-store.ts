@@ -174,7 +174,7 @@ export class ConversationStore implements Conversations {
     const { conversations } = openTables(this.#sql);
     const place = after === undefined || !isName(after) ? null : await conversations.placeOf(row.position, after);
     if (after !== undefined && place === null)
-      throw new StoreError('store.cursor_unknown', 'no item has the id of `after`');
+      throw new StoreError('store.cursor_unknown', '`after` is not the id of an item');
     const found = await conversations.listItems(row.position, place, isAscending, limit + 1);
     if (found.length === 0 && (await this.#isGone(key, row))) return null;
     return { items: await toItems(found.slice(0, limit)), hasMore: found.length > limit };

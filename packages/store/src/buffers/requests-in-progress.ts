@@ -73,10 +73,7 @@ export class RequestsInProgress {
    */
   async completeIn({ idempotency }: Tables, answer: IdempotentAnswer): Promise<void> {
     if (await idempotency.complete(answer, this.#owner, this.#clock())) return;
-    throw new StoreError(
-      'store.busy',
-      `another process has taken up the request under the Idempotency-Key ${answer.key}`,
-    );
+    throw new StoreError('store.busy', `another process is handling the request with Idempotency-Key ${answer.key}`);
   }
 
   /**

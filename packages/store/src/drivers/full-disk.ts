@@ -19,6 +19,6 @@ export class FullDisk {
   /** See `Store.trouble`. */
   get trouble(): string | null {
     if (this.#failedAt === null || performance.now() - this.#failedAt > TOLD_MS) return null;
-    return 'the disk of the database is full: nothing is written until there is room';
+    return 'the disk of the database is full: nothing is written until space is freed';
   }
 }

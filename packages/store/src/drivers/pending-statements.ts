@@ -22,7 +22,7 @@ export function pendingStatements(
   if (current > newest) {
     throw new StoreError(
       'store.schema_newer',
-      `database ${database} has schema version ${current}, this release knows up to ${newest}: run the newer release, or restore a backup`,
+      `database ${database} has schema version ${current}, newer than this release supports (${newest}). Run the newer release, or restore a backup`,
     );
   }
   return { statements: migrations.filter(({ version }) => version > current).map(({ sql }) => sql(words)), newest };

@@ -54,9 +54,9 @@ const look = async (url: string, environment: Record<string, string> = KEY) =>
 
 test.each<[Fault, RegExp | null]>([
   [null, null],
-  ['replaces', /in spite of If-None-Match/],
-  ['changes', /not what was written/],
-  ['keeps', /what is removed there stays/],
+  ['replaces', /ignores If-None-Match/],
+  ['changes', /other data than was written/],
+  ['keeps', /a removed object still exists/],
   ['refuses', /answered 403/],
 ])('a bucket that %s', async (fault, problem) => {
   const { url, objects } = await bucketWith(fault);
@@ -70,7 +70,7 @@ test.each<[Fault, RegExp | null]>([
 
 test('a bucket whose key is missing, or that is not there', async () => {
   expect((await look('http://127.0.0.1:9/bucket', {}))[0]?.problem).toContain('AWS_ACCESS_KEY_ID');
-  expect((await look('http://127.0.0.1:9/bucket'))[0]?.problem).toMatch(/not reached/);
+  expect((await look('http://127.0.0.1:9/bucket'))[0]?.problem).toMatch(/is unreachable/);
 }, 20_000);
 
 test('a folder of blobs is written and read, and left as it was; one that is not there is not made', async () => {

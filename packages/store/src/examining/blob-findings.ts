@@ -46,7 +46,7 @@ async function tryFolder(root: string): Promise<string | null> {
     await blobs.put(key, bytes);
     const isSame = Buffer.from(await blobs.get(key)).equals(bytes);
     await blobs.remove(key);
-    return isSame ? null : 'what is read there is not what was written: look at the disk';
+    return isSame ? null : 'a read returned other data than was written. Check the disk';
   } finally {
     await blobs.close();
   }
@@ -55,14 +55,17 @@ async function tryFolder(root: string): Promise<string | null> {
 async function tryBucket(bucket: S3Bucket): Promise<string | null> {
   const [name, bytes] = [`${PROBES}/${randomUUID()}`, Buffer.from(randomUUID())];
   await bucket.check();
-  if (!(await bucket.put(name, bytes, { isNew: true }))) return 'a new name is taken there: look at its settings';
+  if (!(await bucket.put(name, bytes, { isNew: true })))
+    return 'a new object already exists. Check the settings of the bucket';
   try {
-    if ((await bucket.get(name))?.equals(bytes) !== true) return 'what is read there is not what was written';
+    if ((await bucket.get(name))?.equals(bytes) !== true) return 'a read returned other data than was written';
     const isReplaced = await bucket.put(name, Buffer.from('another'), { isNew: true });
     if (isReplaced)
-      return 'it replaces an object in spite of If-None-Match: *, so two processes could commit one checkpoint: use a server that heeds it';
+      return 'the bucket ignores If-None-Match: *, so two processes could commit the same checkpoint. Use a server that supports it';
   } finally {
     await bucket.delete(name);
   }
-  return (await bucket.head(name)) === null ? null : 'what is removed there stays: its key may not delete?';
+  return (await bucket.head(name)) === null
+    ? null
+    : 'a removed object still exists. Check that the credentials may delete';
 }

@@ -75,7 +75,7 @@ test('connections are counted, and that another process finds no room for its ow
   });
   url.username = 'few';
   expect(await connections()).toMatchObject({
-    subject: expect.stringMatching(/; of this user 2 of 4$/),
+    subject: expect.stringMatching(/; 2 of 4 for this user$/),
     problem: expect.stringContaining('--database-connections'),
   });
 });
@@ -94,8 +94,8 @@ test('members are told one by one, with what they have and how long they are sti
   expect(problemsOf(findings)).toEqual([]);
   const lines = findings.filter(({ name }) => name === 'member').map(({ subject }) => subject);
   expect(lines).toEqual([
-    expect.stringMatching(/^engine bbbbbbbb at http:\/\/e:1, release 1\.0\.0, lease for (?:30|29) s, base$/),
-    expect.stringMatching(/^trainer aaaaaaaa, release 1\.0\.0, lease for \d+ s, base \(sha256 abababababab…\)$/),
+    expect.stringMatching(/^engine bbbbbbbb at http:\/\/e:1, release 1\.0\.0, lease expires in (?:30|29) s, base$/),
+    expect.stringMatching(/^trainer aaaaaaaa, release 1\.0\.0, lease expires in \d+ s, base \(sha256 abababababab…\)$/),
   ]);
   expect(asked).toEqual(['http://e:1']);
 });
@@ -120,12 +120,12 @@ test('what does not fit together is named: releases, files of a base model, engi
   await one.pauseJob(paused.id);
   const findings = await look(url, '1.0.0', async () => 'it refuses the secret');
   expect(problemsOf(findings)).toEqual([
-    ['members_versions', expect.stringContaining('there are 0.9.0 and 1.0.0 (this one is 1.0.0)')],
-    ['members_models', expect.stringContaining('base is not the same file everywhere')],
+    ['members_versions', expect.stringContaining('several releases are running: 0.9.0, 1.0.0 (this program: 1.0.0)')],
+    ['members_models', expect.stringContaining('the model file of base differs between processes')],
     ['member_reached', 'it refuses the secret'],
     [
       'waiting_jobs',
-      expect.stringMatching(/no trainer has their base model \(1 for elsewhere, the oldest for \d+ s\)/),
+      expect.stringMatching(/no trainer has their base model \(1 for elsewhere, oldest waiting \d+ s\)/),
     ],
   ]);
 });
@@ -155,7 +155,7 @@ test('an address that leads to several servers is found out by its locks', async
   const proxy = await PostgresProxy.start([cluster.url, other.url]);
   onTestFinished(() => proxy.stop());
   const problems = problemsOf(await look(proxy.addressOf(cluster.url)));
-  expect(problems).toContainEqual(['database_locks', expect.stringContaining('name one primary')]);
+  expect(problems).toContainEqual(['database_locks', expect.stringContaining('the address of one primary')]);
 });
 
 test('a database that goes away in the middle is one finding, and the blobs are looked at all the same', async () => {

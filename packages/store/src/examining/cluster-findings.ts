@@ -45,6 +45,6 @@ export async function* untilLost(findings: AsyncGenerator<Finding>): AsyncGenera
     yield* findings;
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    yield { name: 'database_lost', subject: 'the database, in the middle of this', problem };
+    yield { name: 'database_lost', subject: 'lost the database during the checks', problem };
   }
 }

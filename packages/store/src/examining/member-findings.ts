@@ -39,7 +39,7 @@ export async function* memberFindings(
   );
   yield {
     name: 'waiting_jobs',
-    subject: 'jobs that wait',
+    subject: 'waiting jobs',
     problem: waitingProblem(
       waiting.filter(({ base_model: baseModel }) => !trained.has(baseModel)),
       now,
@@ -65,16 +65,16 @@ function lineOf(member: Member, now: number): string {
   return [
     `${role} ${id.slice(0, 8)}${url === null ? '' : ` at ${url}`}`,
     `release ${version}`,
-    `lease for ${Math.max(0, (leaseExpiresAt - now) / 1000).toFixed(0)} s`,
+    `lease expires in ${Math.max(0, (leaseExpiresAt - now) / 1000).toFixed(0)} s`,
     models.length === 0 ? 'no base model' : models.join(', '),
-    ...(isDraining ? ['it is ending'] : []),
+    ...(isDraining ? ['shutting down'] : []),
   ].join(', ');
 }
 
 function versionProblem(members: readonly Member[], version: string): string | null {
   const versions = [...new Set([...members.map((member) => member.version), version])].toSorted();
   if (versions.length === 1) return null;
-  return `there are ${versions.join(' and ')} (this one is ${version}): fine in the middle of an update, which ends with all of them on one`;
+  return `several releases are running: ${versions.join(', ')} (this program: ${version}). Expected only during an update; finish it so that all use one release`;
 }
 
 function digestProblem(members: readonly Member[]): string | null {
@@ -85,14 +85,14 @@ function digestProblem(members: readonly Member[]): string | null {
   }
   const mixed = [...digests].filter(([, files]) => files.size > 1).map(([id]) => id);
   if (mixed.length === 0) return null;
-  return `${mixed.join(', ')} is not the same file everywhere: what one trains does not fit what another samples; give all of them the same file`;
+  return `the model file of ${mixed.join(', ')} differs between processes, so trained weights do not match the sampler. Use the same file everywhere`;
 }
 
 function waitingProblem(waiting: readonly Waiting[], now: number): string | null {
   if (waiting.length === 0) return null;
   const words = waiting.map(
     ({ base_model: model, num_jobs: number, since }) =>
-      `${number} for ${model}, the oldest for ${Math.max(0, (now - since) / 1000).toFixed(0)} s`,
+      `${number} for ${model}, oldest waiting ${Math.max(0, (now - since) / 1000).toFixed(0)} s`,
   );
-  return `no trainer has their base model (${words.join('; ')}): start one with --role trainer and that --model`;
+  return `no trainer has their base model (${words.join('; ')}). Start one with --role trainer and that --model`;
 }

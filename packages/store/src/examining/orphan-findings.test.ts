@@ -31,14 +31,17 @@ test('orphans, the bin and unknown blobs are listed, and a lost database is told
   await store.recoverAfterRestart();
   await blobs.discard({ kind: 'blob', key: 'logs/binned' }, 1_000);
   expect(await look()).toMatchObject([
-    { subject: expect.stringMatching(/1 blobs, 0 named, 1 orphans \(groups\/left\), 1 in the bin$/), problem: null },
+    {
+      subject: expect.stringMatching(/1 blobs, 0 referenced, 1 orphans \(groups\/left\), 1 in the bin$/),
+      problem: null,
+    },
   ]);
   await blobs.putJson('groups/unknown', 1);
   expect(await look()).toMatchObject([
     { problem: expect.stringMatching(/^1 blobs are unknown .*groups\/unknown.*--adopt-blobs.*--remove-orphans all/) },
   ]);
   await blobs.putJson('places/another', {});
-  expect(await look()).toMatchObject([{ problem: expect.stringContaining('another service has claimed them') }]);
+  expect(await look()).toMatchObject([{ problem: expect.stringContaining('another service has claimed the blobs') }]);
   await Promise.all([store.close(), blobs.close()]);
   for (const name of readdirSync(folder)) if (name.startsWith('trainyard.sqlite')) rmSync(join(folder, name));
   expect(await look()).toMatchObject([{ problem: expect.stringMatching(/is missing.*trainyard restore/) }]);

@@ -25,7 +25,7 @@ export async function* orphanFindings(
 ): AsyncGenerator<Finding> {
   // Before the first start there is no folder, and the check creates none.
   if (location.kind === 'folder' && !existsSync(location.root)) return;
-  const subject = `rows of the blobs in ${placeOf(location)}`;
+  const subject = `blobs in ${placeOf(location)} against the database`;
   try {
     const blobs = await openBlobs(location, environment);
     try {
@@ -52,7 +52,7 @@ async function lookAt(database: StoreLocation, blobs: Blobs, subject: string): P
 
 /** Finding for a database without a schema, or with an older one, whose rows are not read. */
 async function withoutRows(blobs: Blobs, subject: string): Promise<Finding> {
-  const note = (await hasContent(blobs)) ? ': not compared before the next start brings the schema up to date' : '';
+  const note = (await hasContent(blobs)) ? ': not compared until the next start updates the schema' : '';
   return { name: 'orphans', subject: `${subject}${note}`, problem: null };
 }
 
@@ -70,7 +70,7 @@ async function compare(queries: Queries, now: number, blobs: Blobs, subject: str
   };
   const claim = (await hasContent(blobs)) ? await foreignClaim(store, blobs) : null;
   if (claim !== null) {
-    const problem = `${claim}: a service on this database does not start; name the blobs that it was used with, or start it with \`--adopt-blobs\``;
+    const problem = `${claim}, so a service on this database does not start. Use the bucket or data folder of this database, or start with \`--adopt-blobs\``;
     return { name: 'orphans', subject, problem };
   }
   const census = await takeCensus(store, blobs);
@@ -79,7 +79,7 @@ async function compare(queries: Queries, now: number, blobs: Blobs, subject: str
 }
 
 function countsOf({ numBlobs, numNamed, orphans }: BlobCensus, numBinned: number): string {
-  const parts = [`${numBlobs} blobs, ${numNamed} named`];
+  const parts = [`${numBlobs} blobs, ${numNamed} referenced`];
   if (orphans.length > 0) parts.push(`${orphans.length} orphans (${listOf(orphans)})`);
   if (numBinned > 0) parts.push(`${numBinned} in the bin`);
   return parts.join(', ');
@@ -88,8 +88,8 @@ function countsOf({ numBlobs, numNamed, orphans }: BlobCensus, numBinned: number
 function unknownProblem({ unknown }: BlobCensus): string | null {
   if (unknown.length === 0) return null;
   return (
-    `${unknown.length} blobs are unknown to this database and stay (${listOf(unknown)}). If it was put back from a backup, start with \`--adopt-blobs\` ` +
-    'to take in checkpoints that came after it; if they are leftovers, `--remove-orphans all` removes them by their age'
+    `${unknown.length} blobs are unknown to this database and are kept (${listOf(unknown)}). If the database was restored from a backup, start with \`--adopt-blobs\` ` +
+    'to recover later checkpoints. If the blobs are leftovers, remove them with `--remove-orphans all`'
   );
 }
 

@@ -64,11 +64,11 @@ async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
   const schemaWords =
     schema === 0
       ? 'no schema yet'
-      : `schema ${schema} of ${NEWEST_VERSION}${schema < NEWEST_VERSION ? ', which the next start brings up to date' : ''}`;
+      : `schema ${schema} of ${NEWEST_VERSION}${schema < NEWEST_VERSION ? ', updated at the next start' : ''}`;
   return {
     name: 'database_server',
     subject: `PostgreSQL ${rows[0]?.version}, round trip ${Math.min(...times).toFixed(1)} ms, ${schemaWords}`,
-    problem: major >= 13 ? null : 'PostgreSQL 13 or newer is needed: upgrade the server',
+    problem: major >= 13 ? null : 'PostgreSQL 13 or newer is required. Upgrade the server',
   };
 }
 
@@ -85,7 +85,7 @@ async function aboutConnections(client: pg.Client): Promise<Finding> {
   );
   const { used = 0, own = 0, most = 0 } = rows[0] ?? {};
   const limit = limits[0];
-  const words = limit === undefined ? '' : `; of this user ${limit.used} of ${limit.most}`;
+  const words = limit === undefined ? '' : `; ${limit.used} of ${limit.most} for this user`;
   const numFree = Math.min(most - used, limit === undefined ? Infinity : limit.most - limit.used);
   return {
     name: 'database_connections',
@@ -93,7 +93,7 @@ async function aboutConnections(client: pg.Client): Promise<Finding> {
     problem:
       numFree >= MIN_FREE_CONNECTIONS
         ? null
-        : 'another process finds no room: raise max_connections (or the limit of the user), lower --database-connections, or put a pooler in between',
+        : 'too few free connections for another process. Raise max_connections (or the limit of the user), lower --database-connections, or use a connection pooler',
   };
 }
 
@@ -105,11 +105,11 @@ async function aboutClock(client: pg.Client): Promise<Finding> {
   const apart = `${Math.abs(seconds).toFixed(1)} s ${seconds < 0 ? 'behind' : 'ahead of'}`;
   return {
     name: 'database_clock',
-    subject: `the clock of this machine, ${apart} the database's`,
+    subject: `the clock of this machine is ${apart} the database's`,
     problem:
       Math.abs(seconds) <= MAX_CLOCK_SECONDS
         ? null
-        : 'keep both with NTP: leases go by the database alone, but times in logs and signatures of a bucket do not',
+        : 'synchronise both clocks with NTP: leases use only the clock of the database, but log times and bucket signatures do not',
   };
 }
 
@@ -131,7 +131,7 @@ async function aboutLocks(one: pg.Client, two: pg.Client): Promise<Finding> {
     problem:
       isKept && isFree
         ? null
-        : 'a lock of one connection does not keep another out: the address leads to several servers; name one primary',
+        : 'a lock of one connection does not block another: the address leads to several servers. Use the address of one primary',
   };
 }
 
@@ -152,6 +152,6 @@ async function aboutNotifications(one: pg.Client, two: pg.Client): Promise<Findi
     subject: 'notifications between connections',
     problem: isHeard
       ? null
-      : "none came: a pooler that shares connections by transaction is in between? Everything works, by looking twice a second; name the server's own address, or a pooler in session mode, to have it at once",
+      : "no notification arrived, possibly because of a pooler in transaction mode. The service works, but polls twice per second. Use the server's own address or a pooler in session mode",
   };
 }

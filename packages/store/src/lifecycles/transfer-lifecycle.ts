@@ -77,7 +77,7 @@ export async function finishImport(
 ): Promise<CommittedAdapter> {
   const held = await tables.jobs.held(jobId, fencingToken);
   const upload = (await tables.adapters.get(held.turn))?.upload ?? null;
-  if (upload === null) throw new Error(`adapter ${held.turn} has no upload, but its import lives`);
+  if (upload === null) throw new Error(`adapter ${held.turn} has no upload, but its import is still active`);
   await endSucceeded(tables, held, now);
   return {
     adapter: await tables.adapters.commit(held.turn, content, now),

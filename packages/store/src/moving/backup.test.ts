@@ -71,7 +71,7 @@ test('a backup of a store in use has its rows and the blobs that they name, and 
   await checkOwnBlobs(again, other);
   expect(await again.listReferencedKeys()).toEqual(await store.listReferencedKeys());
   for (const each of [again, other]) await each.close();
-  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it is there already');
+  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it already exists');
 });
 
 test('snapshots of running jobs, of which the next may come at any moment, are in no backup', async () => {
@@ -128,7 +128,7 @@ test('one that is interrupted leaves no folder, and can be begun again in its pl
   await expect(makeBackup({ database, blobs: slow }, backup, { signal })).rejects.toThrow('interrupted');
   expect(await readdir(folder)).not.toContain('backup');
   const manifest = await makeBackup({ database, blobs }, backup);
-  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it is there already');
+  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it already exists');
   expect(await checkBackup(backup)).toEqual(manifest);
 });
 
@@ -137,7 +137,7 @@ test('a database that names what is not there makes no backup', async () => {
   await expect(makeBackup({ database, blobs }, join(folder, 'backup'))).rejects.toMatchObject({
     code: 'store.blob_missing',
   });
-  await expect(checkBackup(join(folder, 'backup'))).rejects.toThrow('is no whole backup');
+  await expect(checkBackup(join(folder, 'backup'))).rejects.toThrow('is not a complete backup');
 });
 
 test('damage to a backup is found before anything is restored', async () => {

@@ -82,7 +82,7 @@ async function fillFolder(
         continue;
       }
       if (missing.length > 0)
-        throw new StoreError('store.blob_missing', `the database names ${missing.join(', ')}, which is not there`);
+        throw new StoreError('store.blob_missing', `the database references missing blobs: ${missing.join(', ')}`);
       makeOneFile(database.path);
       await rename(database.path, parts.database.path);
       await removeOthers(blobs, keys);
@@ -110,7 +110,7 @@ export async function checkBackup(
   const manifest = await readManifest(parts.manifest);
   const found = await digestDatabase(parts.database, options);
   if (digestOf(found) !== manifest.digest)
-    throw new StoreError('store.corrupt', `the database of the backup ${folder} is not the one that was written`);
+    throw new StoreError('store.corrupt', `the database of the backup ${folder} is damaged: its digest does not match`);
   const blobs = await FolderBlobs.open(parts.blobs);
   try {
     const there = new Map((await digestBlobs(blobs, options)).map((file) => [file.name, file.sha256]));
@@ -118,7 +118,7 @@ export async function checkBackup(
       if (there.get(name) !== sha256)
         throw new StoreError(
           'store.blob_corrupt',
-          `${name} of the backup ${folder} is ${there.has(name) ? 'damaged' : 'missing'}`,
+          `${name} in the backup ${folder} is ${there.has(name) ? 'damaged' : 'missing'}`,
         );
   } finally {
     await blobs.close();
@@ -155,7 +155,7 @@ async function makeNewFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code === 'EEXIST' ? 'it is there already' : (error as Error).message;
+    const why = (error as NodeJS.ErrnoException).code === 'EEXIST' ? 'it already exists' : (error as Error).message;
     throw new StoreError('store.unavailable', `cannot create the folder ${folder}: ${why}`, { cause: error });
   }
 }
@@ -165,10 +165,10 @@ async function readManifest(path: string): Promise<BackupManifest> {
   try {
     manifest = JSON.parse(await readFile(path, 'utf8')) as Partial<BackupManifest>;
   } catch (error) {
-    throw new StoreError('store.unavailable', `${path} is no whole backup: ${(error as Error).message}`);
+    throw new StoreError('store.unavailable', `${path} is not a complete backup: ${(error as Error).message}`);
   }
   if (manifest.format === 1) return manifest as BackupManifest;
-  throw new StoreError('store.unavailable', `${path} is a backup of the format ${manifest.format}, not 1`);
+  throw new StoreError('store.unavailable', `${path} has the backup format ${manifest.format}; supported is 1`);
 }
 
 /** Removes the separate log, so that the file can be read from read-only media. */

@@ -160,9 +160,9 @@ function areEqual(one: readonly BlobDigest[], two: readonly BlobDigest[]): boole
 
 function refuseOthers(key: string, wanted: readonly BlobDigest[], found: readonly BlobDigest[]): void {
   if (areEqual(wanted, found)) return;
-  throw new StoreError('store.blob_corrupt', `the target did not keep ${key} as it was written`);
+  throw new StoreError('store.blob_corrupt', `the target returned other data for ${key} than was written`);
 }
 
 function taken(key: string): StoreError {
-  return new StoreError('store.blob_exists', `the target has something else under ${key}`);
+  return new StoreError('store.blob_exists', `the target has different data for ${key}`);
 }

@@ -78,7 +78,7 @@ async function digestRows(database: DatabaseRows, signal: AbortSignal | undefine
 
 async function copyIntoFile(source: DatabaseRows, path: string, options: CopyDatabaseOptions): Promise<TableDigest[]> {
   const refuseTaken = () => {
-    if (existsSync(path)) throw notEmpty(path, 'the file is there');
+    if (existsSync(path)) throw notEmpty(path, 'the file exists');
   };
   refuseTaken();
   const growing = `${path}.copying`;
@@ -208,11 +208,11 @@ function refuseDifferences(name: string, written: readonly TableDigest[], found:
     if (other?.digest === digest && other.numRows === numRows) continue;
     throw new StoreError(
       'store.corrupt',
-      `database ${name} did not keep what was written: ${table} has ${other?.numRows} rows with the digest ${other?.digest}, not ${numRows} with ${digest}`,
+      `database ${name} differs from the copied data: ${table} has ${other?.numRows} rows with the digest ${other?.digest}, expected ${numRows} with ${digest}`,
     );
   }
 }
 
 function notEmpty(name: string, why: string): StoreError {
-  return new StoreError('store.unavailable', `the target ${name} is not empty (${why}): name one that is`);
+  return new StoreError('store.unavailable', `the target ${name} is not empty (${why}). Choose an empty one`);
 }

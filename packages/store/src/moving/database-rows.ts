@@ -43,7 +43,7 @@ class SqliteRows implements DatabaseRows {
   readonly #connection: DatabaseSync;
 
   static open(path: string): SqliteRows {
-    if (!existsSync(path)) throw new StoreError('store.unavailable', `no database ${path}`);
+    if (!existsSync(path)) throw new StoreError('store.unavailable', `database ${path} does not exist`);
     try {
       const rows = new SqliteRows(path);
       try {
@@ -147,7 +147,7 @@ class PostgresRows implements DatabaseRows {
     if (row?.is_free === 1 && row.others === 0) return;
     throw new StoreError(
       'store.unavailable',
-      `database ${this.name} is in use (${row?.others ?? 0} connections of services): stop them first; connections end some seconds after their service`,
+      `database ${this.name} is in use (${row?.others ?? 0} connections of services). Stop the services first; their connections close a few seconds later`,
     );
   }
 
@@ -202,6 +202,6 @@ function refuseOtherVersions(name: string, version: number): void {
   const remedy = version < newest ? 'start its service once with this release' : 'run the newer release';
   throw new StoreError(
     version > newest ? 'store.schema_newer' : 'store.unavailable',
-    `database ${name} has schema version ${version}, this release copies version ${newest}: ${remedy}`,
+    `database ${name} has schema version ${version}, but this release copies only version ${newest}: ${remedy}`,
   );
 }

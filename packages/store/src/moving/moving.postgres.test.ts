@@ -58,7 +58,7 @@ test('a target that has rows, a source that somebody uses, and another version a
   await expect(copyDatabase(file('none.sqlite'), server, alone)).rejects.toMatchObject({ code: 'store.unavailable' });
   await copyDatabase(source, server, alone);
   await expect(copyDatabase(source, server, alone)).rejects.toThrow('is not empty (the table entities has rows)');
-  await expect(copyDatabase(source, source, alone)).rejects.toThrow('is not empty (the file is there)');
+  await expect(copyDatabase(source, source, alone)).rejects.toThrow('is not empty (the file exists)');
   const service = await openStore(server);
   await expect(copyDatabase(server, file('back.sqlite'), alone)).rejects.toThrow(/is in use \(\d+ connections/);
   // A backup while the service runs.

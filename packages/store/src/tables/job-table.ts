@@ -261,7 +261,7 @@ export class JobTable {
   async held(jobId: string, fencingToken: number): Promise<Job> {
     const job = await this.get(jobId);
     if (job === null) throw new StoreError('store.lease_lost', `job ${jobId} is unknown`);
-    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);
+    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status} and has no lease`);
     if (job.lease.fencingToken !== fencingToken) {
       throw new StoreError(
         'store.lease_lost',

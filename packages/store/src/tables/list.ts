@@ -55,7 +55,7 @@ export async function listPage<Row extends SqlRow, Item>(
     if (cursor === undefined)
       throw new StoreError(
         'store.cursor_unknown',
-        `after: ${JSON.stringify(query.after)} is not the id of one of these ${source.name}`,
+        `after: ${JSON.stringify(query.after)} is not the id of one of the listed ${source.name}`,
       );
     conditions.push(`${source.position} ${isAscending ? '>' : '<'} ?`);
     parameters.push(cursor.position);

@@ -69,13 +69,13 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       await expect(checkOwnBlobs(store, blobs)).rejects.toMatchObject(REFUSED);
       await leave('groups/left');
       clock.advance(8 * DAY_MS);
-      expect((await sweep()).withheld).toMatch('another service has claimed them');
+      expect((await sweep()).withheld).toMatch('another service has claimed the blobs');
       expect(await content()).toContain('groups/left');
       await checkOwnBlobs(empty, blobs, { adopts: true });
       await dropOtherMarks(empty, blobs);
       await checkOwnBlobs(empty, blobs);
       await expect(checkOwnBlobs(store, blobs)).rejects.toMatchObject(REFUSED);
-      expect((await sweep()).withheld).toMatch('another service has claimed them');
+      expect((await sweep()).withheld).toMatch('another service has claimed the blobs');
     });
 
     it('blobs without content are claimed once, and a claim that a crash cut off is finished', async () => {
@@ -85,7 +85,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       await checkOwnBlobs(store, blobs);
       expect(await content()).toEqual([placeKey((await store.blobsId())!)]);
       await trained('checkpoints/1');
-      await expect(checkOwnBlobs(store, await elsewhere.open())).rejects.toThrow(/not those of this database/);
+      await expect(checkOwnBlobs(store, await elsewhere.open())).rejects.toThrow(/do not belong to this database/);
       await elsewhere.destroy();
     });
 
@@ -116,8 +116,8 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       clock.advance(1);
       expect(await sweep()).toMatchObject({ numBinned: 2 });
       expect(logged.toSorted()).toEqual([
-        expect.stringMatching(/^Moved the orphan checkpoints\/left to the bin: no row has named it since 2026-01-01/),
-        expect.stringMatching(/^Moved the orphan groups\/left to the bin/),
+        expect.stringMatching(/^Moved orphan checkpoints\/left to the bin: unreferenced since 2026-01-01/),
+        expect.stringMatching(/^Moved orphan groups\/left to the bin/),
       ]);
       expect(await content()).toEqual(before.filter((key) => !key.endsWith('/left')));
       expect(await blobs.listBin()).toHaveLength(2);
@@ -167,7 +167,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
         clock.advance(7 * DAY_MS);
       }
       expect((await blobs.listDirectories()).toSorted()).toEqual(['checkpoints/1', 'checkpoints/2']);
-      expect(logged).toContain('Moved checkpoints/1 back from the bin: a row names it.');
+      expect(logged).toContain('Moved checkpoints/1 back from the bin: the database references it.');
 
       // No other blob is removed meanwhile: an apparent orphan may have got its row later.
       await older.announceKey('checkpoints/3');
@@ -175,7 +175,10 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       await older.recoverAfterRestart();
       await sweep({}, older);
       clock.advance(8 * DAY_MS);
-      expect(await sweep({}, older)).toMatchObject({ numBinned: 0, withheld: expect.stringMatching(/1 orphans stay/) });
+      expect(await sweep({}, older)).toMatchObject({
+        numBinned: 0,
+        withheld: expect.stringMatching(/1 orphans are kept/),
+      });
       await blobs.removeDirectory('checkpoints/3');
 
       // Unless requested, and then by the same ages.

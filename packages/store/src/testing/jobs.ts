@@ -301,7 +301,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       const { id } = await addJob(store, (await addModel(store)).id);
       const held = await claim(store);
       await expect(store.appendEvent(id, held.fencingToken, { type: 'training_ended', data: {} })).rejects.toThrow(
-        'by finishing the job',
+        'when the job finishes',
       );
       await store.finishJobFailed(id, held.fencingToken, 'first');
       await expect(store.finishJobFailed(id, held.fencingToken, 'second')).rejects.toMatchObject({

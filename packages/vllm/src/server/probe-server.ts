@@ -68,7 +68,7 @@ export function asUnusable(error: unknown, server: string): UnusableServer {
 const WHAT_TO_DO: Readonly<Record<ServerFailure['kind'], string>> = {
   unreachable: 'start vLLM there, or correct --vllm',
   untrusted:
-    'it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one',
+    'it must match this address, be currently valid, and come from a certificate authority known to Node.js (add one with `NODE_EXTRA_CA_CERTS=FILE`)',
   lost: 'check its log and restart it',
   hangs: 'it may still be loading, or hang: wait until its /health responds, or restart it',
   key: 'set --vllm-key to the key that it was started with (--api-key)',

@@ -36,7 +36,7 @@ const END_MS = 250;
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
     /certificate/,
-    'it must match this name, be valid now, and come from an authority that Node.js knows; NODE_EXTRA_CA_CERTS=FILE adds one',
+    'it must match this name, be currently valid, and come from a certificate authority known to Node.js (add one with `NODE_EXTRA_CA_CERTS=FILE`)',
   ],
   [/wrong version number|packet length too long/, 'the server there does not speak TLS'],
 ];

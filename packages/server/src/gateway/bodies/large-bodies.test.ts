@@ -136,7 +136,7 @@ test('a bucket that the thread cannot open ends the start with the reason', asyn
   await checkBodyThread(blobs, log);
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', '');
   await expect(checkBodyThread(blobs, log)).rejects.toThrow(
-    /the key of the bucket is missing.*thread that reads large bodies/,
+    /the credentials of the bucket are missing.*thread that reads large bodies/,
   );
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'a secret of these tests');
 });

@@ -36,7 +36,7 @@ test('what is no backup is restored nowhere, and no data folder is made for it',
   const dataDirectory = join(folder, 'restored');
   const database = { kind: 'sqlite', path: dataPaths(dataDirectory).database } as const;
   const restored = restoreData({ dataDirectory, database, bucket: null }, from);
-  await expect(restored).rejects.toThrow('is no whole backup');
+  await expect(restored).rejects.toThrow('is not a complete backup');
   expect(existsSync(dataDirectory)).toBe(false);
 });
 
@@ -52,7 +52,7 @@ test.each(['sslmod=require', 'sslmode=requre', 'passfile=/x'])(
       await expect(moved).rejects.toMatchObject({
         code: 'server.config_invalid',
         message: expect.stringContaining(
-          `the address of the database ${what} has the parameter ${parameter.split('=')[0]}, which `,
+          `the address of the database ${what} has the invalid parameter ${parameter.split('=')[0]}: `,
         ),
       });
       await expect(moved).rejects.not.toThrow('secret');

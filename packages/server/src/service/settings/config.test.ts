@@ -244,10 +244,12 @@ describe('resolveConfig', () => {
     const words = (text: string) =>
       expect.objectContaining({ code: 'server.config_invalid', message: expect.stringContaining(text) });
     expect(refusal('postgres://u:secret@db/x?sslmod=require')).toEqual(
-      words('the address of the database (--database) has the parameter sslmod, which is not known; known are'),
+      words('the address of the database (--database) has the invalid parameter sslmod: unknown; supported are'),
     );
     expect(refusal('postgres://u:secret@db/x?sslmode=requre')).toEqual(words('got "requre"'));
-    expect(refusal('postgres://u:secret@db/x', { PGSSLMODE: 'requre' })).toEqual(words('the variable PGSSLMODE'));
+    expect(refusal('postgres://u:secret@db/x', { PGSSLMODE: 'requre' })).toEqual(
+      words('the environment variable PGSSLMODE'),
+    );
     expect(String(refusal('postgres://u:secret@db/x?sslmod=require'))).not.toContain('secret');
     expect(refusal('postgres://u:secret@db/x?sslmode=require')).toHaveProperty('database.kind', 'postgres');
   });

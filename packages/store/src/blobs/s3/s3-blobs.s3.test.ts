@@ -297,7 +297,7 @@ describe('S3Blobs in a bucket', () => {
       expect.objectContaining({ code: 'store.unavailable', message: expect.stringContaining(words) });
     await expect(opened({}, 'another')).rejects.toEqual(unavailable('SignatureDoesNotMatch'));
     await expect(opened({ url: `${server.origin}/no-such-bucket` })).rejects.toEqual(unavailable('NoSuchBucket'));
-    await expect(opened({ url: 'http://127.0.0.1:1/bucket' })).rejects.toEqual(unavailable('is not reached'));
+    await expect(opened({ url: 'http://127.0.0.1:1/bucket' })).rejects.toEqual(unavailable('is unreachable'));
   });
 
   it('an abort ends a put, and nothing is there', async () => {

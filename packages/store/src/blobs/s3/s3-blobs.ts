@@ -347,7 +347,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
         await mkdir(dirname(target), { recursive: true, mode: 0o700 });
         const found = await this.#bucket.download(`${directoryName(key)}/${commit}/${path}`, target);
         if (found?.sha256 !== sha256 || found.sizeBytes !== sizeBytes)
-          throw new StoreError('store.blob_corrupt', `directory ${key}: ${path} is not what was put there`);
+          throw new StoreError('store.blob_corrupt', `directory ${key}: ${path} is corrupt`);
       });
       return await this.#cache.add(name, staged);
     } catch (error) {
@@ -367,7 +367,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     for (const file of files) {
       const found = await this.#digests.of(join(path, file.path)).catch(() => null);
       if (found === file.sha256) continue;
-      this.#onRepair(`the cached copy of ${file.path || name} was damaged and is downloaded again`);
+      this.#onRepair(`Cached copy of ${file.path || name} is corrupt; downloading it again`);
       await this.#cache.remove(name);
       return null;
     }

@@ -148,7 +148,7 @@ export class S3Bucket {
     const read = async (start: number): Promise<Buffer> => {
       const bytes = Buffer.allocUnsafe(Math.min(PART_BYTES, sizeBytes - start));
       const { bytesRead } = await file.read(bytes, 0, bytes.length, start);
-      if (bytesRead !== bytes.length) throw new Error(`${path} became shorter while it was sent`);
+      if (bytesRead !== bytes.length) throw new Error(`${path} was truncated during the upload`);
       return bytes;
     };
     const headers = { [SHA256_HEADER]: sha256 };
@@ -211,7 +211,7 @@ export class S3Bucket {
     const headers = sha256 === null ? {} : { [SHA256_HEADER]: sha256 };
     const begun = await this.#body({ method: 'POST', name, query: 'uploads=', headers, signal });
     const uploadId = textOf(String(begun), 'UploadId');
-    if (uploadId === null) throw this.#fault('POST', name, 'gave no upload id');
+    if (uploadId === null) throw this.#fault('POST', name, 'returned no upload id');
     const upload = `uploadId=${encodeURIComponent(uploadId)}`;
     try {
       const starts = Array.from({ length: Math.ceil(sizeBytes / partBytes) }, (_, i) => i * partBytes);
@@ -257,9 +257,9 @@ export class S3Bucket {
       if (at < sizeBytes) continue;
       const sha256 = hash.digest('hex');
       if (at === sizeBytes && (object.sha256 === null || object.sha256 === sha256)) return { sizeBytes, sha256 };
-      throw new StoreError('store.blob_corrupt', `${this.#place(name)} is not what was put there: its SHA-256 differs`);
+      throw new StoreError('store.blob_corrupt', `${this.#place(name)} is corrupt: its SHA-256 does not match`);
     }
-    throw this.#fault('GET', name, 'gave another object each time');
+    throw this.#fault('GET', name, 'returned a different object on every attempt');
   }
 
   async delete(name: string): Promise<void> {
@@ -335,9 +335,9 @@ export class S3Bucket {
         tell('unreachable', null);
         const reason = reasonOf(error);
         if (/certificate/i.test(reason)) throw this.#fault(method, name, `${UNTRUSTED} (${reason})`);
-        said = `is not reached (${reason})`;
+        said = `is unreachable (${reason})`;
       }
-      if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said}, ${MAX_TRIES} times`);
+      if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said} (${MAX_TRIES} attempts)`);
       await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random()), undefined, signal ? { signal } : {});
     }
   }
@@ -365,7 +365,7 @@ interface S3Request {
 
 /** Faults that a retry does not change. */
 const UNTRUSTED =
-  'has a certificate that is not accepted: it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one';
+  'has an untrusted certificate. It must match this address, be currently valid, and come from a certificate authority known to Node.js (add one with `NODE_EXTRA_CA_CERTS=FILE`)';
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const EMPTY_SHA256 = sha256Of(Buffer.alloc(0));

@@ -19,33 +19,27 @@ test.each([
 test.each([
   [
     '?sslmod=require',
-    'has the parameter sslmod, which is not known; known are host, port, user, password, options, ssl',
+    'has the invalid parameter sslmod: unknown; supported are host, port, user, password, options, ssl',
   ],
-  ['?SSLMODE=require', 'has the parameter SSLMODE, which is not known'],
+  ['?SSLMODE=require', 'has the invalid parameter SSLMODE: unknown'],
   [
     '?sslmode=requre',
-    'sslmode, which must be one of disable, no-verify, prefer, require, verify-ca, verify-full, got "requre"',
+    'sslmode: must be one of disable, no-verify, prefer, require, verify-ca, verify-full, got "requre"',
   ],
-  ['?sslmode=allow', 'sslmode, which must be one of'],
-  ['?sslmode=', 'has the parameter sslmode, which is empty'],
-  ['?sslrootcert=&host=/run', 'has the parameter sslrootcert, which is empty'],
-  ['?sslmode=verify-full&sslmode=disable', 'has the parameter sslmode, which is there twice'],
-  ['?sslnegotiation=directly', 'sslnegotiation, which must be one of postgres, direct, got "directly"'],
-  ['?ssl=false', 'ssl, which must be one of true, 1, no-verify, 0, got "false"'],
-  ['?uselibpqcompat=false', 'uselibpqcompat, which must be one of true'],
-  ['?port=5432x', 'port, which must be a whole number from 1 to 65535, got "5432x"'],
-  ['?port=65536', 'port, which must be a whole number'],
-  [
-    '?channel_binding=require',
-    'channel_binding, which libpq knows and this service does not heed: leave it out; known are',
-  ],
-  [
-    '?dbname=other',
-    'dbname, which libpq knows and this service does not heed (the database is the path of the address)',
-  ],
-  ['?application_name=mine', 'application_name, which libpq knows'],
-  ['?toString=1', 'toString, which is not known'],
-  ['?a%1b%5B31m=1', 'the parameter "a\\u001b[31m", which is not known'],
+  ['?sslmode=allow', 'sslmode: must be one of'],
+  ['?sslmode=', 'has the invalid parameter sslmode: empty'],
+  ['?sslrootcert=&host=/run', 'has the invalid parameter sslrootcert: empty'],
+  ['?sslmode=verify-full&sslmode=disable', 'has the invalid parameter sslmode: given twice'],
+  ['?sslnegotiation=directly', 'sslnegotiation: must be one of postgres, direct, got "directly"'],
+  ['?ssl=false', 'ssl: must be one of true, 1, no-verify, 0, got "false"'],
+  ['?uselibpqcompat=false', 'uselibpqcompat: must be one of true'],
+  ['?port=5432x', 'port: must be a whole number from 1 to 65535, got "5432x"'],
+  ['?port=65536', 'port: must be a whole number'],
+  ['?channel_binding=require', 'channel_binding: not supported by this service; remove it; supported are'],
+  ['?dbname=other', 'dbname: not supported by this service (put the database into the path of the address)'],
+  ['?application_name=mine', 'application_name: not supported'],
+  ['?toString=1', 'toString: unknown'],
+  ['?a%1b%5B31m=1', 'the invalid parameter "a\\u001b[31m": unknown'],
 ])('%s is refused', (search, words) => {
   expect(problem(search)).toContain(words);
   expect(problem(search)).not.toContain('pass@');
@@ -60,13 +54,13 @@ test.each([
   'postgres://u:12#secret@h/d',
   'postgres://u:se?secret@h/d',
 ])('of the password in %s nothing is told', (url) => {
-  expect(addressProblem(url, {})).toMatch(/cannot be read|password with a question mark/);
+  expect(addressProblem(url, {})).toMatch(/is not a valid address|question mark in the password/);
   expect(addressProblem(url, {})).not.toMatch(/secret|12|34/);
 });
 
 test('the variable that stands in for sslmode is looked at where the driver asks it', () => {
   expect(problem('', { PGSSLMODE: 'requre' })).toBe(
-    'has no sslmode, and the variable PGSSLMODE must be one of disable, no-verify, prefer, require, verify-ca, verify-full, got "requre"',
+    'has no sslmode, and the environment variable PGSSLMODE must be one of disable, no-verify, prefer, require, verify-ca, verify-full, got "requre"',
   );
   expect(problem('?host=/run', { PGSSLMODE: 'Require' })).toContain('PGSSLMODE');
   for (const mode of ['', 'require', 'verify-full', 'disable']) expect(problem('', { PGSSLMODE: mode })).toBeNull();

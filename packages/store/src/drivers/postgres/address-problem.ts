@@ -34,16 +34,16 @@ const DECIDES_TLS = ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey'];
 
 /** Parameters of libpq that are not supported, with the alternative if there is one. */
 const UNHEEDED: Readonly<Record<string, string | null>> = {
-  application_name: 'connections are called trainyard, by which "trainyard db move" sees that a service runs',
-  fallback_application_name: 'connections are called trainyard',
-  dbname: 'the database is the path of the address',
-  hostaddr: 'name the host in the address',
+  application_name: '"trainyard db move" finds running services by the fixed name trainyard',
+  fallback_application_name: 'the name is always trainyard',
+  dbname: 'put the database into the path of the address',
+  hostaddr: 'put the host into the address',
   passfile: 'set PGPASSFILE',
   service: null,
   servicefile: null,
-  client_encoding: 'it is always UTF8',
-  connect_timeout: 'a connection may take 5 s',
-  keepalives: 'they are always sent',
+  client_encoding: 'the encoding is always UTF8',
+  connect_timeout: 'the timeout is always 5 s',
+  keepalives: 'keepalives are always on',
   keepalives_idle: null,
   keepalives_interval: null,
   keepalives_count: null,
@@ -61,9 +61,9 @@ const UNHEEDED: Readonly<Record<string, string | null>> = {
   sslcrl: null,
   sslcrldir: null,
   sslkeylogfile: null,
-  sslpassword: 'give a key without a password',
+  sslpassword: 'use a key without a password',
   sslsni: null,
-  ssl_min_protocol_version: 'Node.js decides: set NODE_OPTIONS=--tls-min-v1.3',
+  ssl_min_protocol_version: 'set NODE_OPTIONS=--tls-min-v1.3 instead',
   ssl_max_protocol_version: null,
   min_protocol_version: null,
   max_protocol_version: null,
@@ -73,8 +73,8 @@ const UNHEEDED: Readonly<Record<string, string | null>> = {
   oauth_client_id: null,
   oauth_client_secret: null,
   oauth_scope: null,
-  target_session_attrs: 'name the primary',
-  load_balance_hosts: 'name one host',
+  target_session_attrs: 'use the address of the primary',
+  load_balance_hosts: 'use a single host',
 };
 
 /**
@@ -89,20 +89,20 @@ export function addressProblem(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): string | null {
   const address = URL.parse(url);
-  if (address === null || hasPartOfPassword(address)) return `cannot be read: it is ${ADDRESS_FORM}`;
+  if (address === null || hasPartOfPassword(address)) return `is not a valid address; expected ${ADDRESS_FORM}`;
   const { searchParams } = address;
   const names = [...searchParams.keys()];
   for (const [name, value] of searchParams) {
-    const problem = names.indexOf(name) === names.lastIndexOf(name) ? parameterProblem(name, value) : 'is there twice';
+    const problem = names.indexOf(name) === names.lastIndexOf(name) ? parameterProblem(name, value) : 'given twice';
     if (problem === null) continue;
     // A question mark in a password ends the host, and the rest up to the real host becomes parameters.
     if (address.search.includes('@'))
-      return `has wrong parameters, or a password with a question mark in it: it is ${ADDRESS_FORM}; @ in a parameter is written %40`;
-    return `has the parameter ${/^\w{1,40}$/.test(name) ? name : JSON.stringify(name.slice(0, 40))}, which ${problem}`;
+      return `has invalid parameters, or an unescaped question mark in the password; expected ${ADDRESS_FORM}, and %40 for @ in a parameter`;
+    return `has the invalid parameter ${/^\w{1,40}$/.test(name) ? name : JSON.stringify(name.slice(0, 40))}: ${problem}`;
   }
   const { PGSSLMODE: mode = '' } = environment;
   if (mode === '' || DECIDES_TLS.some((name) => searchParams.has(name)) || SSL_MODES.includes(mode)) return null;
-  return `has no sslmode, and the variable PGSSLMODE ${oneOf(SSL_MODES)(mode)}`;
+  return `has no sslmode, and the environment variable PGSSLMODE ${oneOf(SSL_MODES)(mode)}`;
 }
 
 /**
@@ -116,11 +116,11 @@ export function hasPartOfPassword({ pathname, searchParams, hash }: URL): boolea
 function parameterProblem(name: string, value: string): string | null {
   const check = Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name] : undefined;
   // The driver ignores an empty value.
-  if (check !== undefined) return value === '' ? 'is empty: give it a value, or leave it out' : check(value);
-  const known = `known are ${Object.keys(PARAMETERS).join(', ')}`;
-  if (!Object.hasOwn(UNHEEDED, name)) return `is not known; ${known}`;
+  if (check !== undefined) return value === '' ? 'empty; set a value or remove it' : check(value);
+  const known = `supported are ${Object.keys(PARAMETERS).join(', ')}`;
+  if (!Object.hasOwn(UNHEEDED, name)) return `unknown; ${known}`;
   const instead = UNHEEDED[name] ?? null;
-  return `libpq knows and this service does not heed${instead === null ? '' : ` (${instead})`}: leave it out; ${known}`;
+  return `not supported by this service${instead === null ? '' : ` (${instead})`}; remove it; ${known}`;
 }
 
 function anything(): null {

@@ -42,7 +42,7 @@ test.each([
 ])('a connection that fails on this side stays open for nobody: %s', async (_who, openIt) => {
   await expect(openIt()).rejects.toMatchObject({
     code: 'store.unavailable',
-    message: expect.stringMatching(/^database postgres:\/\/127.0.0.1:\d+\/there: no connection can be made \(SASL: /),
+    message: expect.stringMatching(/^database postgres:\/\/127.0.0.1:\d+\/there: cannot connect \(SASL: /),
   });
   await expect.poll(() => open.size).toBe(0);
 });
@@ -83,7 +83,7 @@ test('a listener whose certificate is missing for a while ends nothing, and conn
 test.each(['postgres://u:12/3@h:1/d', 'postgres://u:12/3@h', 'postgresql://u/p@h/d'])(
   'of %s nobody is told a part of the password',
   (address) => {
-    expect(() => databaseName(address)).toThrow('the address of the database cannot be read');
+    expect(() => databaseName(address)).toThrow('the address of the database is not valid');
   },
 );
 

@@ -3,30 +3,30 @@ import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 
 type Known = { code: StoreErrorCode; what: string };
 
-const BUSY: Known = { code: 'store.busy', what: 'others have kept it for longer than a call waits' };
+const BUSY: Known = { code: 'store.busy', what: 'timed out waiting for a lock held by another connection' };
 const FULL: Known = {
   code: 'store.busy',
-  what: 'all connections of this process were in use for longer than a call waits',
+  what: 'timed out waiting for a free connection of this process',
 };
-const SLOW: Known = { code: 'store.busy', what: 'a statement took too long, and was ended' };
-const LOST: Known = { code: 'store.unavailable', what: 'the connection was lost or cannot be made' };
-const SILENT: Known = { code: 'store.unavailable', what: 'no answer came' };
-const REFUSED: Known = { code: 'store.constraint_violated', what: 'the schema refused the write' };
+const SLOW: Known = { code: 'store.busy', what: 'a statement took too long and was cancelled' };
+const LOST: Known = { code: 'store.unavailable', what: 'the connection was lost or refused' };
+const SILENT: Known = { code: 'store.unavailable', what: 'the database did not answer' };
+const REFUSED: Known = { code: 'store.constraint_violated', what: 'the write violates the schema' };
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const CODES: Readonly<Record<string, Known>> = {
   '22021': REFUSED, // a character that text cannot hold
-  '25006': { code: 'store.unavailable', what: 'it is read-only' },
-  '53100': { code: 'store.disk_full', what: 'the disk is full; free some space and try again' },
-  '53300': { code: 'store.unavailable', what: 'it has too many connections' },
-  '25P03': { code: 'store.unavailable', what: 'a transaction stood still for too long, and was ended' },
+  '25006': { code: 'store.unavailable', what: 'the database is read-only' },
+  '53100': { code: 'store.disk_full', what: 'the disk is full. Free some space and try again' },
+  '53300': { code: 'store.unavailable', what: 'the server has too many connections' },
+  '25P03': { code: 'store.unavailable', what: 'a transaction was idle for too long and was ended' },
   '40P01': BUSY,
-  '42501': { code: 'store.unavailable', what: 'its user lacks a right' },
+  '42501': { code: 'store.unavailable', what: 'the user lacks a privilege' },
   '54000': REFUSED, // a value too long for an index
   '55P03': BUSY,
   '57014': SLOW,
-  XX001: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
-  XX002: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
+  XX001: { code: 'store.corrupt', what: `the database is damaged. ${DAMAGE_REMEDIES}` },
+  XX002: { code: 'store.corrupt', what: `the database is damaged. ${DAMAGE_REMEDIES}` },
 };
 
 /**
@@ -36,11 +36,11 @@ const CODES: Readonly<Record<string, Known>> = {
 const CLASSES: Readonly<Record<string, Known>> = {
   '08': LOST,
   '23': REFUSED,
-  '28': { code: 'store.unavailable', what: 'it refuses this user' },
-  '3D': { code: 'store.unavailable', what: 'it does not exist' },
-  '53': { code: 'store.unavailable', what: 'it lacks room' },
+  '28': { code: 'store.unavailable', what: 'the server refuses this user' },
+  '3D': { code: 'store.unavailable', what: 'the database does not exist' },
+  '53': { code: 'store.unavailable', what: 'the server is out of resources' },
   '57': LOST,
-  '58': { code: 'store.unavailable', what: 'reading or writing it failed' },
+  '58': { code: 'store.unavailable', what: 'reading or writing the database failed' },
 };
 
 /**
@@ -57,9 +57,9 @@ export function postgresFault(error: unknown, database: string): unknown {
 
 /** Remedies for an operator, by words in errors of the driver and of TLS. */
 const REMEDIES: readonly (readonly [string, string])[] = [
-  ['client password must be', 'it asks for a password: set PGPASSWORD or PGPASSFILE'],
-  ['certificate', 'name the certificate of its authority by sslrootcert=PATH in the address'],
-  ['does not support SSL', 'leave sslmode out of the address, or switch TLS on there'],
+  ['client password must be', 'the server requires a password: set PGPASSWORD or PGPASSFILE'],
+  ['certificate', 'add the certificate of its authority with sslrootcert=PATH in the address'],
+  ['does not support SSL', 'remove sslmode from the address, or enable TLS on the server'],
 ];
 
 /** Translates any failure of a connection attempt: in every case there is no connection. */
@@ -67,7 +67,7 @@ export function connectionFault(error: unknown, database: string): unknown {
   const fault = postgresFault(error, database);
   if (fault !== error || !(error instanceof Error)) return fault;
   const remedy = REMEDIES.find(([words]) => error.message.includes(words))?.[1];
-  const message = `database ${database}: no connection can be made (${error.message})${remedy === undefined ? '' : `; ${remedy}`}`;
+  const message = `database ${database}: cannot connect (${error.message})${remedy === undefined ? '' : `; ${remedy}`}`;
   return new StoreError('store.unavailable', message, { cause: error });
 }
 

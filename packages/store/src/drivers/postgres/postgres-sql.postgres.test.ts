@@ -74,7 +74,7 @@ describe('a PostgreSQL database', () => {
     await expect(sql.transaction((queries) => queries.query(full, []))).rejects.toMatchObject({
       code: 'store.disk_full',
     });
-    expect(sql.trouble).toBe('the disk of the database is full: nothing is written until there is room');
+    expect(sql.trouble).toBe('the disk of the database is full: nothing is written until space is freed');
     await sql.transaction(async () => {});
     expect(sql.trouble).toBeNull();
     await sql.close();
@@ -366,14 +366,14 @@ it.each([
 it.each([
   [
     'self-signed certificate in certificate chain',
-    '; name the certificate of its authority by sslrootcert=PATH in the address',
+    '; add the certificate of its authority with sslrootcert=PATH in the address',
   ],
-  ['SASL: client password must be a string', '; it asks for a password: set PGPASSWORD or PGPASSFILE'],
+  ['SASL: client password must be a string', '; the server requires a password: set PGPASSWORD or PGPASSFILE'],
   ['something new', ''],
 ])('whatever keeps a connection from being made, the database is unavailable: %s', (message, remedy) => {
   expect(connectionFault(new Error(message), 'd')).toMatchObject({
     code: 'store.unavailable',
-    message: `database d: no connection can be made (${message})${remedy}`,
+    message: `database d: cannot connect (${message})${remedy}`,
   });
   expect(connectionFault(Object.assign(new Error(message), { code: '53300' }), 'd')).toMatchObject({
     message: expect.stringContaining('too many connections'),

@@ -204,7 +204,7 @@ export class PostgresSql implements Sql {
     if (lost > 0) return `the database has not answered for ${Math.floor(lost)} s`;
     const waited = seconds(this.#waitsSince);
     if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
-    return `another process has kept others from writing to the database for ${Math.floor(waited)} s`;
+    return `another process has blocked writes to the database for ${Math.floor(waited)} s`;
   }
 
   async isAway(): Promise<boolean> {
@@ -235,7 +235,7 @@ export class PostgresSql implements Sql {
     const numSilences = this.#numSilences;
     const result = this.#last.then(() => {
       if (this.#numSilences > numSilences)
-        throw new StoreError('store.unavailable', `database ${this.name}: no answer came to a transaction before`);
+        throw new StoreError('store.unavailable', `database ${this.name}: an earlier transaction got no answer`);
       return work();
     });
     this.#last = result.catch(() => undefined);
@@ -356,9 +356,9 @@ export class PostgresSql implements Sql {
     const refuse = (why: string) => new StoreError('store.unavailable', `database ${this.name} ${why}`);
     if (rows[0]?.encoding !== 'UTF8')
       throw refuse(
-        `has the encoding ${rows[0]?.encoding}: make it with "create database … encoding 'UTF8' template template0"`,
+        `has the encoding ${rows[0]?.encoding}. Create it with "create database … encoding 'UTF8' template template0"`,
       );
-    if (rows[0].is_standby !== 0) throw refuse('is a standby, which takes no writes: name the primary');
+    if (rows[0].is_standby !== 0) throw refuse('is a standby, which accepts no writes. Use the address of the primary');
   }
 
   async #migrate(migrations: readonly Migration[] | undefined): Promise<void> {
@@ -403,7 +403,7 @@ export class PostgresSql implements Sql {
 export function databaseName(url: string): string {
   const address = URL.parse(url);
   if (address === null || hasPartOfPassword(address))
-    throw new StoreError('store.unavailable', `the address of the database cannot be read: it is ${ADDRESS_FORM}`);
+    throw new StoreError('store.unavailable', `the address of the database is not valid; expected ${ADDRESS_FORM}`);
   return `postgres://${address.host}${address.pathname}`;
 }
 

@@ -4,15 +4,15 @@ import { DAMAGE_REMEDIES as REMEDIES } from '../damage-remedies.ts';
 
 // Primary result codes, https://www.sqlite.org/rescode.html
 const CODES: Readonly<Record<number, { code: StoreErrorCode; what: string }>> = {
-  5: { code: 'store.busy', what: 'another process kept the write lock for longer than the busy timeout' },
+  5: { code: 'store.busy', what: 'timed out waiting for the write lock held by another process' },
   6: { code: 'store.busy', what: 'a table is locked by another connection' },
-  8: { code: 'store.unavailable', what: 'it is read-only' },
-  10: { code: 'store.unavailable', what: 'reading or writing it failed' },
-  11: { code: 'store.corrupt', what: `it is damaged. ${REMEDIES}` },
-  13: { code: 'store.disk_full', what: 'the disk is full; free some space and try again' },
-  14: { code: 'store.unavailable', what: 'it cannot be opened' },
-  19: { code: 'store.constraint_violated', what: 'the schema refused the write' },
-  26: { code: 'store.corrupt', what: `it is not an SQLite database. ${REMEDIES}` },
+  8: { code: 'store.unavailable', what: 'the file is read-only' },
+  10: { code: 'store.unavailable', what: 'reading or writing the file failed' },
+  11: { code: 'store.corrupt', what: `the file is damaged. ${REMEDIES}` },
+  13: { code: 'store.disk_full', what: 'the disk is full. Free some space and try again' },
+  14: { code: 'store.unavailable', what: 'the file cannot be opened' },
+  19: { code: 'store.constraint_violated', what: 'the write violates the schema' },
+  26: { code: 'store.corrupt', what: `not an SQLite database. ${REMEDIES}` },
 };
 
 /** Translates `error` for callers. Returns errors that are not SQLite's (bugs, our own) unchanged. */

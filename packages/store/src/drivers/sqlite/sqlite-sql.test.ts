@@ -122,7 +122,7 @@ describe('the database file', () => {
     expect(() => new SqliteSql(path)).toThrow(
       expect.objectContaining({
         code: 'store.schema_newer',
-        message: expect.stringMatching(`version ${newer.version}, .* up to ${NEWEST_VERSION}`),
+        message: expect.stringMatching(`version ${newer.version}, .*supports \\(${NEWEST_VERSION}\\)`),
       }),
     );
   });
@@ -165,7 +165,7 @@ describe('the database file', () => {
       message: expect.stringContaining(path),
     });
     expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: model.id });
-    expect(database.trouble).toBe('the disk of the database is full: nothing is written until there is room');
+    expect(database.trouble).toBe('the disk of the database is full: nothing is written until space is freed');
     await rowOf(database, 'pragma max_page_count = 1000000');
     await write();
     expect(database.trouble).toBeNull();

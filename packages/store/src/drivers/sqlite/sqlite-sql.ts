@@ -180,7 +180,7 @@ export class SqliteSql implements Sql {
   get trouble(): string | null {
     const waitedMs = this.#queue.waitedMs;
     if (waitedMs < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
-    return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
+    return `another process has held the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 
   /** Never: the database is a file. */
@@ -328,7 +328,8 @@ export class SqliteSql implements Sql {
       const change = pending(); // again, under the lock: another process may have migrated meanwhile
       for (const statements of change?.statements ?? []) this.#connection.exec(statements);
       const [fault] = this.#run('pragma foreign_key_check').rows;
-      if (fault !== undefined) throw new Error(`a row points nowhere after the migration: ${JSON.stringify(fault)}`);
+      if (fault !== undefined)
+        throw new Error(`a row references a missing row after the migration: ${JSON.stringify(fault)}`);
       if (change !== null) this.#connection.exec(`pragma user_version = ${change.newest}`);
       this.#run('commit');
     } catch (error) {

@@ -60,6 +60,6 @@ export function unpackedBytes(packed: Uint8Array): number {
       return Number(view.getBigUint64(at, true));
     default:
       if (isOneSegment) return view.getUint8(at);
-      throw new Error('a compressed text does not say its length');
+      throw new Error('a compressed text has no length');
   }
 }

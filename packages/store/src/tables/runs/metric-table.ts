@@ -74,7 +74,7 @@ export class MetricTable {
     );
     const points = series.flatMap(({ id, name, num_points: numPoints }) => {
       const value = metrics.get(name);
-      if (value === undefined) throw new Error(`the series ${name} was not asked for`);
+      if (value === undefined) throw new Error(`the series ${name} was not requested`);
       return [id, numPoints - 1, step, gradientStep, value, now];
     });
     await this.#sql.run(

@@ -254,7 +254,7 @@ export class TrajectoryTable {
     if (row !== undefined) return row;
     throw new StoreError(
       'store.cursor_unknown',
-      `after: ${JSON.stringify(trajectoryId)} is not the id of one of these trajectories`,
+      `after: ${JSON.stringify(trajectoryId)} is not the id of one of the listed trajectories`,
     );
   }
 

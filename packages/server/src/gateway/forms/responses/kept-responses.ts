@@ -97,7 +97,7 @@ function pageOf(items: readonly KeptItem[], { after, limit = 20, order = 'desc' 
   const ordered = order === 'asc' ? items : items.toReversed();
   const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && start === 0)
-    throw new StoreError('store.cursor_unknown', `no item has the id of \`after\``);
+    throw new StoreError('store.cursor_unknown', `\`after\` is not the id of an item`);
   const data = ordered.slice(start, start + limit).map(toListedItem);
   return {
     object: 'list',
