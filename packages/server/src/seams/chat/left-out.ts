@@ -1,9 +1,6 @@
 import type { FastifyReply } from 'fastify';
 
-/**
- * Response header that lists the parts of a conversation the model does not see, or reads as a placeholder
- * text.
- */
+/** Response header with the parts of a conversation that are left out or replaced by a text. */
 const LEFT_OUT_HEADER = 'x-trainyard-left-out';
 
 /** Parts of a request that no model here reads, counted by their kind in the request's form. */
@@ -28,7 +25,6 @@ export function reporting<Chat extends object>(chat: Chat, leftOut: LeftOut): Ch
   return chat;
 }
 
-/** Returns the report that {@link reporting} attached; empty without one. */
 export function leftOutOf(chat: object): LeftOut {
   return reports.get(chat) ?? new LeftOut();
 }
@@ -39,10 +35,7 @@ export function reportLeftOut(reply: FastifyReply, chat: object): void {
   if (text !== '') reply.header(LEFT_OUT_HEADER, text);
 }
 
-/**
- * Placeholder for a picture or a file in a tool result.
- * @param about such as `image/png`; empty values are skipped
- */
+/** @param about such as `image/png`; empty values are skipped */
 export function leftOutText(what: 'Image' | 'File', about: readonly unknown[]): string {
   const facts = about.filter((fact): fact is string => typeof fact === 'string' && fact !== '' && fact.length <= 200);
   const told = facts.length === 0 ? '' : ` (${facts.join(', ')})`;

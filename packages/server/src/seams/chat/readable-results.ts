@@ -72,7 +72,6 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
   return { type: 'text', text: leftOutText(unreadable.what, [filename, media]) };
 }
 
-/** True for a media type or an address; file content is neither. */
 function isMedia(text: unknown): boolean {
   return typeof text === 'string' && /^(?:[\w.+-]+\/[\w.+-]+$|\w+:)/.test(text);
 }

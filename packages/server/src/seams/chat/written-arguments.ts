@@ -5,9 +5,9 @@ import { messageToolsText } from './written-values.ts';
 import { isObject } from '../json/is-object.ts';
 
 /**
- * Attaches the source text to tool calls with object arguments, and to the tools of a message, if
- * `JSON.parse` has lost a part of it: `1.0`, long integers, the order of keys that look like integers.
- * Templates then render it like arguments sent as text.
+ * Attaches the source text of tool calls with object arguments, and of a message's tools, if `JSON.parse`
+ * lost a part: `1.0`, long integers, the order of keys that look like integers. Templates then render it like
+ * arguments sent as text.
  * @param messages changed in place; other items are ignored
  */
 export function writeArguments(messages: readonly unknown[]): void {

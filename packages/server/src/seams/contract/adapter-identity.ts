@@ -33,12 +33,10 @@ export function adapterIdentity(directory: string, digest: string): Promise<stri
   return identity;
 }
 
-/** All identities that this process gave to adapters with this digest. */
 export function identitiesOf(digest: string): readonly string[] {
   return [digest, ...(identities.get(digest) ?? [])];
 }
 
-/** True if this name is an adapter identity other than a digest. */
 export function isIdentity(name: string): boolean {
   return Array.from(identities.values()).some((names) => names.has(name));
 }

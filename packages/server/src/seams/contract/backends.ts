@@ -13,7 +13,7 @@ import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
 
-/** Reason why a part does not work as it should, without file names; null if it works. */
+/** Reason why a part has trouble, without file names; null: none. */
 export type Trouble = Promise<string | null> | string | null;
 
 export interface Tokenized {
@@ -33,7 +33,7 @@ export interface ServedAdapter {
 /** A request whose adapter can be found on any machine of the service. */
 export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'traceParent'> {
   readonly adapter: ServedAdapter | null;
-  /** The client's request, for the engine's log and traces on another machine; absent if neither is wanted. */
+  /** For the engine's log and traces on another machine; absent if neither is wanted. */
   readonly origin?: RequestOrigin;
   /**
    * No part of the answer is sent before its end, so another engine may restart it at any time. Default
@@ -42,11 +42,9 @@ export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'tra
   readonly isWhole?: boolean;
 }
 
-/** A client's request, as other machines refer to it. */
 export interface RequestOrigin {
-  /** `X-Request-Id` of the request. */
   readonly requestId: string;
-  /** Parent span for work on other machines, as a `traceparent` header; null: none. */
+  /** Parent span of the work, as a `traceparent` header; null: none. */
   readonly traceParent: string | null;
 }
 
@@ -61,7 +59,7 @@ export interface ModelInference {
   generate(request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
   /** Converts text, or a conversation, to ids. @throws {BackendFailure} */
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
-  /** Converts ids to text, control tokens included. @throws {BackendFailure} */
+  /** Control tokens included. @throws {BackendFailure} */
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
   /** Text of each id by itself; parts of a character read as U+FFFD. @throws {BackendFailure} */
   tokenTexts(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string[]>;
@@ -74,7 +72,6 @@ export interface ModelInference {
   adapters?(): readonly LoadedVersion[];
 }
 
-/** Copy of `inference` with another `generate`. */
 export function withGenerate(inference: ModelInference, generate: ModelInference['generate']): ModelInference {
   return {
     generate,
@@ -88,35 +85,29 @@ export function withGenerate(inference: ModelInference, generate: ModelInference
   };
 }
 
-/** Interface between HTTP and sampling: local engine hosts, remote engines, or other servers. */
+/** Interface between HTTP and sampling: engine hosts, remote engines, or other servers. */
 export interface InferenceBackend {
-  /** The default comes first. Known after the start. Contains at least one, unless `absence` gives a reason. */
+  /** The default comes first. Known after the start; not empty, unless `absence` gives a reason. */
   readonly models: readonly BaseModel[];
-  /**
-   * Reason why that base model (for null: any model) is not there now, for back ends whose engines come and
-   * go; null if the service does not have it.
-   */
+  /** Reason why that base model (null: any) is not there now, if engines come and go; null if it is unknown. */
   absence?(id: string | null): RequestError | null;
-  /** Adapter files are read on other machines, so this process does not look for them. Default false. */
+  /** Other machines read the adapter files. Default false. */
   readonly isElsewhere?: boolean;
   /** @param id of one of `models` */
   of(id: string): ModelInference;
-  /**
-   * Runs before the request is read.
-   * @throws {BackendFailure} `engine.overloaded` at the limit of requests in flight, over all models
-   */
+  /** @throws {BackendFailure} `engine.overloaded` at the limit of requests in flight, over all models */
   checkRoom(): void;
   /**
-   * Loads an adapter version of a base model in all its engines and servers, before a request names it. An
-   * engine that does not answer, or has no room, loads it with its first request.
-   * @returns the reason if some of them refuse it; null: none does
+   * Loads an adapter version in all engines and servers of a base model, before a request names it. One that
+   * does not answer, or has no room, loads it with its first request.
+   * @returns the reason if some refuse it; null: none does
    * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged` with one of the reasons,
    * if all refuse it
    */
   publish?(id: string, adapter: ServedAdapter, signal: AbortSignal): Promise<string | null>;
   /**
-   * Frees an adapter version that no model has any more, once no request in flight uses it. Unknown digests
-   * are ignored. A later request that names it loads it again.
+   * Frees an adapter version without a model, once no request uses it. Unknown digests are ignored; a later
+   * request loads it again.
    */
   retire(digest: string): void;
   trouble(): Trouble;
@@ -132,35 +123,30 @@ export type PublishStep = (
   signal: AbortSignal,
 ) => Promise<string | null>;
 
-/** Interface between HTTP and the worker that runs training jobs. */
 export interface TrainingQueue {
-  /** Ids of the base models whose jobs this process takes; null: any. */
+  /** Base models of the jobs that this process takes; null: any. */
   readonly baseModels: readonly string[] | null;
   /** Limits of its trainer; null or absent: none. */
   readonly limits?: TrainerLimits | null;
-  /** Checks for work now, after a job was enqueued, rather than at the next poll. */
+  /** Checks for work now rather than at the next poll. */
   notify(): void;
   /**
-   * Stops computing a job at the next layer, if it runs here. Call it after the job was cancelled or paused
-   * in the store, or its model deleted.
+   * Stops a cancelled or paused job, or one of a deleted model, at the next layer if it runs here.
    * @returns resolves when no part of it runs any more
    */
   stopJob(jobId: string): Promise<void>;
-  /** Reason why it does not work as it should, without file names; null if it works. */
+  /** Reason for trouble, without file names; null: none. */
   trouble(): string | null;
 }
 
-/** Interface between HTTP and the worker that runs exports. */
 export interface ExportQueue {
-  /** Checks for work now, after an export was queued, rather than at the next poll. */
+  /** Checks for work now rather than at the next poll. */
   notify(): void;
   /** Stops a running export. Resolves when its reads and writes have ended. */
   cancelExport(exportId: string): Promise<void> | void;
-  /** Stops the exports of a deleted model in the same way. */
   cancelModel(modelId: string): Promise<void> | void;
 }
 
-/** Interface between HTTP and the check of uploaded adapters. */
 export interface AdapterImporter {
   /**
    * Turns an upload into an adapter. Returns an adapter that is already committed.
@@ -168,7 +154,7 @@ export interface AdapterImporter {
    * the same message if another process found the fault
    */
   commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter>;
-  /** Stops the import of a deleted adapter, if it runs here. Resolves when its files are no longer read. */
+  /** Resolves when the files of a running import are no longer read. */
   cancelAdapter(adapterId: string): Promise<void> | void;
 }
 
@@ -204,14 +190,13 @@ async function intactPath(
     if (path !== null) await checkFolder(dirname(path), { digest, use: 'sampling', log });
     return path;
   } catch (error) {
-    // The checkpoint may have been deleted in the meantime.
     if ((await adapterPath(blobs, directoryKey).catch(() => '')) === null) return null;
     const message = damageMessage(name, error);
     throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
   }
 }
 
-/** Local file of an adapter for llama.cpp; null if its folder is gone. */
+/** Null if the folder is gone. */
 export async function adapterPath(blobs: Blobs, directoryKey: string): Promise<string | null> {
   // Sampling never reads the optimizer state, which is half of a checkpoint.
   const directory = await blobs.localDirectory(directoryKey, { without: [OPTIMIZER_FILE] });

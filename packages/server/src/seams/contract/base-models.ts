@@ -33,7 +33,7 @@ export class BaseModels {
     return this.#served();
   }
 
-  /** Base model of requests that name none. @throws {RequestError} `server.unavailable` while there is none */
+  /** @throws {RequestError} `server.unavailable` while there is none */
   get default(): BaseModel {
     const [first] = this.#served();
     if (first !== undefined) return first;

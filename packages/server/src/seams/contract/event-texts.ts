@@ -15,7 +15,6 @@ export function eventText(event: EngineEvent): string {
   return JSON.stringify({ ...event, sampling: { ...(event as Finished).sampling, trace: asText } });
 }
 
-/** Joins events that are sent together. @param texts JSON of each */
 export function eventsText(texts: readonly string[]): string {
   return `[${texts.join(',')}]`;
 }

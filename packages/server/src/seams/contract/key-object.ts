@@ -1,14 +1,12 @@
 import type { ApiKeyObject, KeyLimitsObject, KeyLimitsRequest } from '@trainyard/protocol';
 import type { ApiKey, KeyLimits } from '@trainyard/store';
 
-/** Names of the limits in the API. */
 export const KEY_LIMIT_NAMES = {
   requestsPerMinute: 'requests_per_minute',
   tokensPerMinute: 'tokens_per_minute',
   maxRequestsInFlight: 'max_requests_in_flight',
 } as const satisfies Record<keyof KeyLimits, keyof KeyLimitsObject>;
 
-/** Converts a key to its API object. */
 export function toKeyObject(key: ApiKey): ApiKeyObject {
   return {
     id: key.id,

@@ -15,7 +15,7 @@ export type ResolvedModel =
       name: string;
       /** `entity/project/name` */
       root: string;
-      /** Creation time of the version, milliseconds since the epoch. */
+      /** Milliseconds since the epoch. */
       createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */
@@ -28,7 +28,7 @@ export type ResolvedModel =
       /** `adapter:ID` */
       name: string;
       project: null;
-      /** Commit time, milliseconds since the epoch. */
+      /** Milliseconds since the epoch. */
       createdAt: number;
       directoryKey: string;
       digest: string;
@@ -65,7 +65,7 @@ export async function resolveModelName(
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) {
-    // The name may be that of a base model whose engine is not there.
+    // It may be a base model whose engine is away.
     baseModels.refuseAbsent(requested);
     throw unknownModel(requested);
   }

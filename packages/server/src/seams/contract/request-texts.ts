@@ -5,8 +5,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const DEFAULT_SAMPLING = DEFAULT_GENERATE.sampling;
 
 /**
- * A request as JSON, for a host of the same release. Omits fields with the values of `DEFAULT_GENERATE`,
- * which are most. The seed is text, because JSON has no 64-bit integers. A host parses it in one call.
+ * A request as JSON, for a host of the same release, without the values of `DEFAULT_GENERATE`. The seed is
+ * text, because JSON has no 64-bit integers.
  */
 export function requestText(request: GenerateRequest): string {
   const { sampling } = request;

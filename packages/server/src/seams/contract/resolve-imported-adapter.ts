@@ -4,7 +4,6 @@ import { RequestError } from '../faults/request-error.ts';
 
 const SCHEME = 'adapter:';
 
-/** Name of an imported adapter in requests. */
 export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}`;
 
 export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);

@@ -2,7 +2,6 @@
 const PARTS = ['api', 'engine', 'trainer'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** Work of one process: everything, one part, or two. */
 export type Role = 'all' | Part | 'api,engine' | 'api,trainer' | 'engine,trainer';
 
 export const ROLE_FORM = `all, or a comma-separated list of ${PARTS.join(', ')}`;

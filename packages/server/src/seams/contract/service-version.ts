@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** Version of this package, shared by all packages. */
 export const SERVICE_VERSION: string = (
   JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;

@@ -6,7 +6,6 @@ import type { BaseModel } from './base-models.ts';
 /** Ids of the base models whose jobs running trainers take, in this process or another; null: any. */
 export type TrainedBaseModels = ReadonlySet<string> | null;
 
-/** Members of the service that are trainers and take jobs. */
 export function trainersOf(members: readonly Member[]): Member[] {
   return members.filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
 }
@@ -22,7 +21,7 @@ export async function trainedBaseModels(
 }
 
 /**
- * Refuses to train on an untrainable base model: otherwise the job would fail after all rollouts are done.
+ * Refuses an untrainable base model: its job would fail after all rollouts are done.
  * @param field body field that names it
  * @throws {RequestError} `request.invalid`, with the reason and the architectures that can be trained
  */

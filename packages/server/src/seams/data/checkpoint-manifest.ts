@@ -21,10 +21,7 @@ export interface CheckpointManifest {
   readonly created_at: number;
 }
 
-/**
- * Manifest of a job's future checkpoint. Its step is known, because jobs of one model run one after the
- * other.
- */
+/** The step is known before the end, because jobs of one model run one after the other. */
 export function manifestOf(model: Model, job: { readonly id: string }, now: number): CheckpointManifest {
   const { entity, project, name, id, baseModel, lora, warmStart, nextStep } = model;
   return {

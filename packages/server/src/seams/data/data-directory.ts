@@ -10,7 +10,6 @@ import { ServerError } from '../faults/server-error.ts';
 const LOCK_FILE = 'service.pid';
 const INSTANCE_FILE = 'instance';
 
-/** Paths of each kind of state in the data folder. */
 export function dataPaths(dataDirectory: string) {
   return {
     database: join(dataDirectory, 'trainyard.sqlite'),
@@ -40,10 +39,7 @@ export function refuseUnusableDataDirectory(dataDirectory: string): string {
   return existing;
 }
 
-/**
- * Checks without changes that {@link claimDataDirectory} would succeed.
- * @throws {ServerError} `server.data_directory_unusable`
- */
+/** @throws {ServerError} `server.data_directory_unusable` if {@link claimDataDirectory} would fail */
 export function refuseTakenDataDirectory(dataDirectory: string): void {
   refuseUnusableDataDirectory(dataDirectory);
   const owner = lockOwner(dataDirectory);
@@ -106,7 +102,6 @@ export function instanceOf(dataDirectory: string): string {
   return id;
 }
 
-/** Reads the identity; null if the folder has none. */
 export function readInstance(dataDirectory: string): string | null {
   try {
     return readFileSync(join(dataDirectory, INSTANCE_FILE), 'utf8').trim() || null;
@@ -142,7 +137,7 @@ function taken(dataDirectory: string, { pid, isForeign }: LiveOwner): ServerErro
   );
 }
 
-/** Publishes the service's URL to other commands on this machine, in the lock of the folder's owner. */
+/** Publishes the service's URL in the folder's lock, for other commands on this machine. */
 export function announceService(dataDirectory: string, url: string): void {
   // Atomic: a reader must not take half a file for a dead owner's lock.
   replaceFile(join(dataDirectory, LOCK_FILE), lockText(dataDirectory, url));

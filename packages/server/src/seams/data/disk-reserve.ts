@@ -22,7 +22,7 @@ export class DiskReserve {
     this.#path = join(dataDirectory, RESERVE_FILE);
   }
 
-  /** Free bytes for the service; null if the system does not report them. */
+  /** Null if the system does not report it. */
   get freeBytes(): number | null {
     try {
       const { bavail, bsize } = statfsSync(this.#folder);

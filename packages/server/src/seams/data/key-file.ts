@@ -8,7 +8,6 @@ export interface KeyFile {
   readonly problem: string | null;
 }
 
-/** Reads the key that commands on this machine use. */
 export function readKeyFile(path: string): KeyFile {
   let text: string;
   try {
@@ -22,7 +21,6 @@ export function readKeyFile(path: string): KeyFile {
   return { secret: null, problem: `The key file ${path} is empty. ${WAY_OUT}` };
 }
 
-/** Writes the key durably. */
 export function writeKeyFile(path: string, secret: string): void {
   replaceFile(path, `${secret}\n`);
 }

@@ -25,20 +25,17 @@ export interface UpkeepOptions {
   readonly orphans: OrphanRules;
   /** Removes checkpoints by the policy. Default: none are removed. */
   readonly keeper?: Keeper;
-  /** Removes old data at once, even after a jump of the clock. */
   readonly trustsClock: boolean;
   /** Default `performance.now`. */
   readonly monotonic?: () => number;
   readonly log: (line: string) => void;
 }
 
-/** Part of upkeep that removes checkpoints. */
 export interface Keeper {
   readonly round: (shouldStop: () => boolean) => Promise<void>;
   readonly recentRound: (shouldStop: () => boolean) => Promise<void>;
 }
 
-/** Rules for orphans from the settings of a service. */
 export function orphanRules(config: {
   readonly removeOrphans: OrphanRules['which'];
   readonly orphanDays: number;

@@ -5,7 +5,6 @@ import { fieldOfParam, type FieldNames, type FieldText, renameFields, sayFields 
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure';
   readonly code: EngineErrorCode;
-  /** Field at fault. */
   readonly param: string | null;
   readonly text: FieldText;
 
@@ -25,11 +24,8 @@ export class BackendFailure extends Error {
 
 /** Request fields that hold the prompt, the constraint, and the request for prompt scores. */
 export interface ParamOrigins {
-  /** Default `prompt`. */
   readonly prompt?: 'messages' | 'prompt';
-  /** Default `structured_outputs`. */
   readonly constraint?: string | undefined;
-  /** Default `prompt_logprobs`. */
   readonly promptLogprobs?: string | undefined;
 }
 
@@ -45,7 +41,6 @@ const OTHER_FIELDS: Readonly<Record<string, string>> = {
   'reply.toolChoice': 'tool_choice',
 };
 
-/** Converts an engine failure: parameters become request fields. */
 export function toBackendFailure(
   { code, message, param, text = [message] }: EngineFailure,
   { prompt = 'prompt', constraint = 'structured_outputs', promptLogprobs = 'prompt_logprobs' }: ParamOrigins = {},
@@ -56,7 +51,7 @@ export function toBackendFailure(
   return new BackendFailure(code, renameFields(text, fieldOf), param === null ? null : fieldOf(param));
 }
 
-/** Runs an engine check. @throws {BackendFailure} instead of its failure */
+/** @throws {BackendFailure} instead of engine failures of `check` */
 export function refusingAsBackend<Result>(check: () => Result, origins?: ParamOrigins): Result {
   try {
     return check();

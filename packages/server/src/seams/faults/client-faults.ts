@@ -6,7 +6,6 @@ import { closeInOrder } from './early-answers.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
 
-/** Connections that have already been answered. */
 const refused = new WeakSet<Socket>();
 
 /**

@@ -15,7 +15,6 @@ const MAX_IDLE_MS = 5_000;
 const LINGER_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 
-/** Requests that wait for `100 Continue` before they send their body. */
 const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
@@ -34,7 +33,6 @@ export function answerEarly(app: FastifyInstance): void {
   });
 }
 
-/** Sends `100 Continue` to a client that waits for it. */
 export function inviteBody(request: IncomingMessage): void {
   const response = uninvited.get(request);
   uninvited.delete(request);

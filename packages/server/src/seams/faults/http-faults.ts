@@ -18,7 +18,6 @@ import { placeOfParam, RequestError } from './request-error.ts';
 import type { RouteScope } from './route-scope.ts';
 import type { ValidatedPart } from './validation.ts';
 
-/** All error codes that can reach a client. */
 export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
 
 const invalid = { status: 400, type: 'invalid_request_error', retryable: false } as const;
@@ -38,7 +37,7 @@ export const HTTP_FAULTS = {
   'engine.no_token_left': invalid,
   'engine.template_failed': invalid,
   'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
-  // If the client aborted, there is no reader; the status is for a shutdown.
+  // A client that aborted reads nothing; the status is for a shutdown.
   'engine.aborted': unavailable,
   'engine.adapter_unreadable': broken,
   'engine.adapter_damaged': broken,
@@ -156,7 +155,6 @@ function shortened(text: string, most: number): string {
   return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
 }
 
-/** Shortens texts beyond the limit of a message. */
 function shortenedItem({ loc, msg, ...item }: ValidationItem): ValidationItem {
   return {
     ...item,
@@ -228,7 +226,6 @@ function itemOf(
   return { loc: [partOf(String(name)), name, ...rest], msg: message, type: 'value_error' };
 }
 
-/** Place of a supervised job's setting that the trainer refuses. */
 function placeOfSetting(thrown: unknown): string[] | null {
   if (!(thrown instanceof TrainerError) || thrown.field === null) return null;
   return [

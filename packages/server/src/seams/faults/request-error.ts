@@ -31,7 +31,6 @@ export interface RequestErrorOptions {
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly code: RequestErrorCode;
-  /** Wire field at fault. */
   readonly param: string | null;
   /** Failed checks one by one; if present, they become the answer's `detail`. */
   readonly items: readonly ValidationItem[] | null;

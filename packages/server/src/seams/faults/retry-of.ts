@@ -2,7 +2,6 @@ import { TrainerError, type Retry } from '@trainyard/trainer';
 
 import { isPassing } from './passing-fault.ts';
 
-/** Retry rule of an error, by the trainer or the store. */
 export function retryOf(error: unknown): Retry {
   if (error instanceof TrainerError) return error.retry;
   return isPassing(error) ? 'wait' : 'never';

@@ -73,7 +73,6 @@ function namesakeOf(path: string, meant: string): string {
   return `There is no ${path} here, but ${meant}: check the base URL of the client, which requested the path`;
 }
 
-/** Lists the available routes for clients of other servers. */
 function missOf(path: string): string {
   const route = path.replace(/\/+$/, '');
   const reason = ABSENT.find(([pattern]) => pattern.test(route))?.[1];

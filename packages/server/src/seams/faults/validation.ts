@@ -5,7 +5,6 @@ import { didYouMean, type ValidationItem } from '@trainyard/protocol';
 import { hasMoreValues } from './json-values.ts';
 import { RequestError } from './request-error.ts';
 
-/** Maximum number of failed checks in an answer. */
 const MAX_ITEMS = 100;
 /**
  * For bodies with more values only the first failure is reported: each value can fail in each branch of a

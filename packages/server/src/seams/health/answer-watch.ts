@@ -6,13 +6,10 @@ const FRESH_MS = 2_000;
 const TIMEOUT_MS = 2_000;
 
 export interface AnswerWatchOptions {
-  /** Name in messages: `database` or `bucket`. */
   readonly name: string;
   /** Probes once. Rejects without an answer. It may take long, and runs once at a time. */
   readonly ask: () => Promise<unknown>;
-  /** Default 2 s. */
   readonly freshMs?: number;
-  /** Default 2 s. */
   readonly timeoutMs?: number;
 }
 

@@ -10,7 +10,6 @@ export class Drain {
     return this.#isDraining;
   }
 
-  /** Reports from now on that this process is ending. */
   begin(): void {
     this.#isDraining = true;
   }

@@ -13,13 +13,9 @@ type PartCount = NonNullable<Health['parts']['engines']>;
 export interface HealthSources {
   readonly store: Pick<Store, 'ping' | 'trouble' | 'blobsId' | 'listMembers'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
-  /** Null without sampling. */
   readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
-  /** Null without training and its queue. */
   readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
-  /** Limits of the machine. Default: not watched. */
   readonly machine?: { readonly trouble: string | null };
-  /** Notices for the operator. Default: none. */
   readonly notices?: () => readonly string[];
   readonly drain: Pick<Drain, 'isDraining'>;
 }
@@ -31,11 +27,9 @@ const NEEDED: ReadonlySet<Part> = new Set(['inference', 'draining']);
 export class ServiceHealth {
   readonly #sources: HealthSources;
   readonly #database: AnswerWatch;
-  /** Null: blobs are in a folder. */
   readonly #bucket: AnswerWatch | null;
   /** Members of the service: several watchers share one reading, as with {@link AnswerWatch}. */
   readonly #membership: AnswerWatch;
-  /** As of the last reading. */
   #members: Awaited<ReturnType<Store['listMembers']>> = [];
   /** Cached for the time when the database is away. */
   #blobsId: string | null = null;
@@ -64,7 +58,6 @@ export class ServiceHealth {
     this.#bucket = blobs.location.kind === 's3' ? new AnswerWatch({ name: 'bucket', ask }) : null;
   }
 
-  /** Answer of `GET /health`. */
   async report(): Promise<Health> {
     const { notices = () => [], drain } = this.#sources;
     const [database, bucket, own] = await Promise.all([

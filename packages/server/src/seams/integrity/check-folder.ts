@@ -15,7 +15,6 @@ import {
 
 /** File that an adapter's digest covers. */
 const WEIGHTS_FILE = 'adapter_model.safetensors';
-/** Maximum number of folders whose last check is remembered. */
 const MAX_FOLDERS = 10_000;
 
 const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_FILE];

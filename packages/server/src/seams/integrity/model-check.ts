@@ -3,7 +3,6 @@ import { DamagedFileError } from '@trainyard/trainer';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import type { ModelFiles } from './model-files.ts';
 
-/** File checks of base models, by the model's id. */
 export interface ModelCheck {
   /** Checks the file before it is opened. @throws {BackendFailure} `engine.model_damaged` */
   check(id: string): Promise<void>;
@@ -11,7 +10,6 @@ export interface ModelCheck {
   refuseDamaged(id: string): void;
 }
 
-/** Files of a base model. */
 export interface FilesOfModel {
   readonly path: string;
   /** Copies in another precision, existing or not. */

@@ -9,10 +9,8 @@ import { DamagedFileError, stampFileOf } from '@trainyard/trainer';
 import type { Log } from '../logging/log.ts';
 import { pacedDigest } from './paced-digest.ts';
 
-/** Time between two background readings of all files. */
 const READ_EVERY_MS = 24 * 3_600_000;
 
-/** State of a file when its digest was taken. */
 interface Known {
   readonly stamp: string;
   readonly sha256: string;
@@ -46,10 +44,7 @@ export class ModelFiles {
     this.#known = readRecord(options.recordPath);
   }
 
-  /**
-   * Checks a file before it is opened.
-   * @throws {DamagedFileError} if its content differs from the record
-   */
+  /** @throws {DamagedFileError} if the content differs from the record */
   async check(path: string): Promise<void> {
     const stamp = await stampOf(path).catch(() => null);
     // A missing file is reported by its reader.
@@ -91,7 +86,6 @@ export class ModelFiles {
     this.#reading = this.#readAll(paths).catch(() => undefined);
   }
 
-  /** Stops reading. */
   async close(): Promise<void> {
     this.#end.abort();
     await this.#reading;

@@ -1,6 +1,5 @@
 /** Levels of lists and objects in one body; JSON schemas of tools have about twenty. */
 export const MAX_JSON_DEPTH = 256;
-/** Message for a value that nests deeper. */
 export const TOO_DEEP = `Input should nest at most ${MAX_JSON_DEPTH} levels of lists and objects`;
 
 /** Place, as in `loc`, of the first field of a body that nests deeper than `limit` levels; null if none. */

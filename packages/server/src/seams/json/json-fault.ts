@@ -5,7 +5,6 @@
  */
 export function jsonFaultPosition(text: string): number {
   const scanner = new Scanner(text);
-  /** Brackets of the open lists and objects. */
   const open: ('[' | '{')[] = [];
   let expected: 'value' | 'value or ]' | 'key' | 'key or }' | 'end of value' = 'value';
   for (;;) {

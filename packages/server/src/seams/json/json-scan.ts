@@ -23,7 +23,6 @@ export function eachMember(text: string, at: number, visit: (name: string, start
   }
 }
 
-/** Visits the items of a list like {@link eachMember}. */
 export function eachItem(text: string, at: number, visit: (index: number, start: number, end: number) => void): void {
   const opened = behindSpace(text, at);
   if (text.charCodeAt(opened) !== OPENED_LIST) return;
@@ -145,7 +144,6 @@ const CLOSED_LIST = 0x5d;
 const OPENED_OBJECT = 0x7b;
 const CLOSED_OBJECT = 0x7d;
 
-/** Index of the next character that is not white space. */
 export function behindSpace(text: string, start: number): number {
   SPACE.lastIndex = start;
   SPACE.test(text);

@@ -14,7 +14,6 @@ interface Within {
 }
 
 const MEMBER: Within = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
-/** A tool, or a namespace of tools. */
 const TOOL: Within = { ...MEMBER, tools: { each: MEMBER } };
 /** Members outside the schema reach templates, too. */
 const TOOLS: Within = { each: ['kept', TOOL] };
@@ -44,7 +43,6 @@ const PLACES: Within = {
   text: { format: { schema: 'kept' } },
   messages: { each: { ...MESSAGES.each, content: BLOCKS } },
   trajectory_groups: { each: { trajectories: { each: TRAJECTORY } } },
-  // A group by itself, in its stored form.
   trajectories: { each: TRAJECTORY },
 };
 

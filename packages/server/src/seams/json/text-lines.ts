@@ -5,7 +5,6 @@ const MAX_LINE_BYTES = 8_000_000;
 
 const NEWLINE = 0x0a; // never part of a UTF-8 sequence, so lines are cut before decoding
 
-/** A line of a text, including blank ones; numbers start at 1. */
 export interface TextLine {
   readonly number: number;
   readonly text: string;

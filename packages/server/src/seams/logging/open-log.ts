@@ -10,7 +10,6 @@ export interface LogOptions {
   readonly role: string;
   /** Identifies the process within a service; null while unknown. */
   readonly instance: () => string | null;
-  /** Default `Date.now`. */
   readonly now?: () => number;
 }
 

@@ -3,7 +3,6 @@ import { Counter, type Registry } from 'prom-client';
 
 import { Counts, Spreads } from './metric-series.ts';
 
-/** Database calls and bucket requests of this process and its hosts. */
 export class DataMetrics {
   readonly #calls: Counts<'kind' | 'outcome'>;
   readonly #callSeconds: Spreads<'kind'>;

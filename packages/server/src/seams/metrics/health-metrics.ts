@@ -6,9 +6,7 @@ import { addKnownGauge } from './known-gauge.ts';
 
 type PartCount = Health['parts']['engines'];
 
-/** State of this process and the parts it uses, at the scrape. */
 export class HealthMetrics {
-  /** Null: no health is reported. */
   source: Pick<ServiceHealth, 'report' | 'readiness'> | null = null;
   #reporting: Promise<Health | null> | null = null;
 

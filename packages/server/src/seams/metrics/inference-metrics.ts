@@ -12,7 +12,6 @@ const TOKENS = [1, 8, 32, 128, 512, 2048, 8192, 32_768];
 
 type Label = typeof MODEL;
 
-/** Timings of one base model. */
 interface ModelTimings {
   readonly model: string;
   readonly timeToFirstToken: Spread;
@@ -99,9 +98,7 @@ class TimedRequest {
   readonly #begun: number;
   #numOpen: number;
   #hasFailed = false;
-  /** Time of the prompt's admission. */
   #started: number | null = null;
-  /** Times of its first and latest token. */
   #first: number | null = null;
   #latest = 0;
   #promptTokens = 0;

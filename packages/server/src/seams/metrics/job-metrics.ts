@@ -2,7 +2,6 @@ import { TRAINING_JOB_KINDS } from '@trainyard/store';
 import type { TakenStep } from '@trainyard/trainer';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** An event of a job in the API's form. */
 interface JobEvent {
   type: string;
   data: object;
@@ -10,7 +9,6 @@ interface JobEvent {
   dedupeKey: string;
 }
 
-/** Counters of jobs since the start of the service. */
 export class JobMetrics {
   readonly #claims: Counter<'kind'>;
   readonly #lostLeases: Counter<'kind'>;

@@ -9,12 +9,10 @@ interface KeptTotals {
 }
 
 export interface KeptAnswerFigures {
-  /** Background answers that this process computes. */
   readonly numRunning: () => number;
   readonly count: () => Promise<KeptTotals>;
 }
 
-/** Kept answers of `/v1/responses`, and conversations. */
 export class KeptAnswerMetrics {
   /** Source of the figures; without one they are omitted. */
   source: KeptAnswerFigures | null = null;

@@ -2,7 +2,6 @@ import type { Registry } from 'prom-client';
 
 import { addKnownGauge } from './known-gauge.ts';
 
-/** Figures of the machine; null: unknown. */
 export interface MachineFigures {
   readonly openFiles: { readonly used: number; readonly limit: number } | null;
   readonly threads: { readonly used: number; readonly limit: number } | null;
@@ -10,7 +9,6 @@ export interface MachineFigures {
   readonly syncSeconds: number | null;
 }
 
-/** Limits of the machine and their use, read at each scrape. */
 export class MachineMetrics {
   /** Source of the figures; without one they are omitted. */
   source: { readonly state: MachineFigures } | null = null;

@@ -1,7 +1,6 @@
 import { type InferenceBackend, type ModelInference, withGenerate } from '../contract/backends.ts';
 import type { InferenceMetrics } from './inference-metrics.ts';
 
-/** Wraps a back end to count and time its requests. */
 export function measuredInference(inference: InferenceBackend, metrics: InferenceMetrics): InferenceBackend {
   return {
     get models() {

@@ -37,7 +37,6 @@ abstract class Series<Label extends string, Kept> {
     return kept;
   }
 
-  /** Called by the registry. */
   get(): Promise<{ name: string; help: string; type: string; values: MetricValue<string>[] }> {
     const values = [...this.#kept.values()].flatMap(({ labels, kept }) => this.tell(labels, kept));
     return Promise.resolve({ name: this.name, help: this.#help, type: this.type, values });
@@ -48,7 +47,6 @@ abstract class Series<Label extends string, Kept> {
   protected abstract tell(labels: Partial<Record<string, string>>, kept: Kept): MetricValue<string>[];
 }
 
-/** The count of one series. */
 export class Count {
   value = 0;
 

@@ -6,7 +6,6 @@ import type { FastifyContextConfig } from 'fastify';
  */
 export type MetricsAccess = 'open' | 'local' | 'key' | 'off';
 
-/** Scopes of the metrics route. */
 export function metricsScopes(access: MetricsAccess): Pick<FastifyContextConfig, 'scope' | 'forwardedScope'> {
   if (access === 'key') return { scope: 'admin' };
   return { scope: 'public', ...(access === 'local' ? { forwardedScope: 'admin' } : {}) };

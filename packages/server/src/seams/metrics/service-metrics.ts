@@ -14,9 +14,7 @@ import { MachineMetrics } from './machine-metrics.ts';
 import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
 
-/** Sources that are read at each scrape. */
 export interface MetricSources {
-  /** Absent without sampling. */
   inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'>;
   training: Pick<TrainingQueue, 'trouble'>;
   queue: () => Promise<QueueFigures>;
@@ -128,7 +126,6 @@ export class ServiceMetrics {
     this.#ignoredFields.inc({ handler }, numFields);
   }
 
-  /** Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }

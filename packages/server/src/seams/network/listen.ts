@@ -44,7 +44,6 @@ export async function refuseTakenPort({ host, port }: Address, portSetting = 'TR
   await once(probe, 'close');
 }
 
-/** Operator's message for a failure to listen. */
 export function listenFault(
   { code, message }: NodeJS.ErrnoException,
   { host, port }: Address,

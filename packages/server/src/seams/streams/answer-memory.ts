@@ -11,7 +11,6 @@ const MAX_ENTRIES = 2_000_000;
 /** Limits the output held by whole answers, from collection until their clients have received them. */
 export class AnswerMemory {
   readonly #maxEntries: number;
-  /** Answers in collection, oldest first. */
   readonly #collecting = new Set<AnswerHold>();
   /** Entries of all answers, and of answers being sent. */
   #numEntries = 0;
@@ -22,7 +21,6 @@ export class AnswerMemory {
     this.#maxEntries = maxEntries;
   }
 
-  /** Starts an answer. */
   hold(): AnswerHold {
     const hold = new AnswerHold(this);
     this.#collecting.add(hold);
@@ -86,13 +84,11 @@ export class AnswerMemory {
   }
 }
 
-/** Counted parts of an output. */
 interface CountedOutput {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly TokenLogprob[] | null;
 }
 
-/** Output that one answer holds. */
 export class AnswerHold {
   numEntries = 0;
   isReleased = false;
@@ -102,13 +98,11 @@ export class AnswerHold {
     this.#memory = memory;
   }
 
-  /** @see AnswerMemory.add */
   take({ tokenIds, logprobs }: CountedOutput): Promise<void> | null {
     let numEntries = tokenIds.length;
     for (const { top } of logprobs ?? []) numEntries += top.length;
     return this.#memory.add(this, numEntries);
   }
-  /** @see AnswerMemory.restart */
   restart(): void {
     this.#memory.restart(this);
   }

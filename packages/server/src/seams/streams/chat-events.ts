@@ -46,7 +46,6 @@ export interface OutputRecorder {
   record(event: OutputEvent): Promise<OutputEvent>;
 }
 
-/** Options of a generation that do not concern the engine. */
 export interface GenerationOptions {
   /** Convert the prompt's ids back to text. Default false. */
   withPromptText?: boolean;
@@ -91,7 +90,6 @@ export async function openGeneration(
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
     let scores: PromptScoredEvent | null = null;
     let first = accept(await source.next(), signal, origins);
-    // Another engine may restart the request.
     for (
       ;
       first.kind === 'started' || first.kind === 'prompt_scored';

@@ -3,7 +3,6 @@ import type { OutputEvent } from './chat-events.ts';
 /** Joins small outputs: emits one each time a choice has `interval` new tokens, and one when it ends. */
 export class OutputGatherer {
   readonly #interval: number;
-  /** Held-back output, by choice. */
   readonly #waiting = new Map<number, OutputEvent>();
 
   constructor(interval: number) {

@@ -29,7 +29,6 @@ export function originBelow(span: Span | null, origin: RequestOrigin): RequestOr
   return span === null ? origin : { ...origin, traceParent: toTraceParent(span.spanContext()) };
 }
 
-/** Records a refusal or failure of the engine. */
 export function tellEngineFault(span: Span | null, error: unknown): void {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'internal';
   span?.setAttribute('error.type', code);

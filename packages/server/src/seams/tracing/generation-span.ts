@@ -10,17 +10,12 @@ import type { Tracing } from './tracing.ts';
 export type GenAiOperation = 'chat' | 'text_completion';
 
 export interface GenerationAbout {
-  /** Span of the request. */
   readonly parent: Span;
   readonly operation: GenAiOperation;
-  /** Model name in the request. */
   readonly requested: string;
-  /** Resolved full name. */
   readonly model: string;
-  /** The answer's id. */
   readonly responseId: string;
   readonly isStream: boolean;
-  /** `X-Request-Id` of the request. */
   readonly requestId: string;
 }
 
@@ -78,10 +73,8 @@ function requestAttributes({ n, maxTokens, sampling }: InferenceRequest): Attrib
   };
 }
 
-/** Times in seconds of a monotonic clock. */
 const now = () => performance.now() / 1000;
 
-/** Span of one generation, built from its events. */
 class GenerationSpan {
   readonly #span: Span;
   readonly #begunAt = now();

@@ -37,7 +37,6 @@ export class JobTrace {
     this.#inAttempt = trace.setSpan(ROOT_CONTEXT, this.#attempt);
   }
 
-  /** Called after the step, snapshot included. */
   stepTaken(index: number, { seconds, snapshot }: TakenStep, metrics: Readonly<Record<string, number>>): void {
     const { tracer } = this.#tracing;
     const endedAt = Date.now();
@@ -86,7 +85,6 @@ export function traceJobStopped(tracing: Tracing | null, job: TracedJob): void {
   if (tracing !== null) endWhole(wholeJob(tracing, job), 'stopped', null);
 }
 
-/** Trace id of a job, 32 hex digits. */
 export function traceIdOfJob(jobId: string): string {
   const digits = jobId.replaceAll('-', '');
   return /^[0-9a-f]{32}$/.test(digits) ? digits : digestOf(jobId).slice(0, 32);

@@ -17,7 +17,6 @@ export interface TracingOptions {
   readonly serviceVersion: string;
   /** Part of the service that this process is, such as `api`. */
   readonly role: string;
-  /** Identifies the process within a service. */
   readonly instance: string;
   readonly log: Log;
 }
