@@ -81,9 +81,8 @@ const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
 const BODIES_AT_A_TIME = 32;
 
 /**
- * Creates the HTTP server from its parts. It does not listen: the caller uses `listen` or `inject`.
- * Every path also works with a trailing slash. Every error answer is an `ErrorBody`; every answer has
- * `X-Request-Id`.
+ * Creates the HTTP server from its parts. It does not listen: the caller uses `listen` or `inject`. Every
+ * path also works with a trailing slash.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
   const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };
@@ -288,7 +287,6 @@ function errorFormOf(request: FastifyRequest): ErrorForm {
   return toErrorForm !== null && speaksAnthropic(request) ? toMessagesError : (body) => body;
 }
 
-/** The part of a request with a parameter of that name. */
 function partOf(name: string, { params, query, headers }: FastifyRequest): ValidatedPart {
   const has = (part: unknown): boolean => typeof part === 'object' && part !== null && Object.hasOwn(part, name);
   if (has(params)) return 'path';

@@ -7,7 +7,7 @@ const POSITION_BYTES = 8;
 
 /**
  * Converts an event's position among all entities' events to its id. Encrypted with the entity's internal id,
- * which no answer contains: plain positions would reveal the activity of other tenants.
+ * because plain positions would reveal the activity of other tenants.
  */
 export function eventIdOf(position: number, entityId: string): string {
   const block = Buffer.alloc(BLOCK_BYTES);

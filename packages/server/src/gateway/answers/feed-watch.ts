@@ -4,8 +4,8 @@ import type { Store } from '@trainyard/store';
 const LOOK_MS = 500;
 
 /**
- * Wakes callers that wait for changes. One check of the store serves all of them, for writes of any process,
- * and runs only while someone waits.
+ * Wakes callers that wait for changes, of any process. One check of the store serves all of them, and runs
+ * only while someone waits.
  */
 export class FeedWatch {
   readonly #store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>;
@@ -51,7 +51,6 @@ export class FeedWatch {
     this.#waiting.delete(wake);
   }
 
-  /** Ends all current and future waits. */
   close(): void {
     this.#isClosed = true;
     this.#unwatch();
@@ -59,7 +58,6 @@ export class FeedWatch {
     this.#wakeAll();
   }
 
-  /** Handles a notification. */
   #lookNow(): void {
     if (this.#isLooking) this.#looksAgain = true;
     if (this.#isLooking || this.#waiting.size === 0) return;

@@ -7,7 +7,6 @@ import { callerOf } from '../edge/auth.ts';
 import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 
-/** Longest `Idempotency-Key`. */
 const MAX_KEY_CHARACTERS = 256;
 const KEY_PATTERN = /^[\x20-\x7e]+$/;
 const JSON_TYPE = 'application/json; charset=utf-8';

@@ -32,8 +32,8 @@ export function lastEventIdOf({ headers }: FastifyRequest): string | null {
 }
 
 /**
- * Streams events until there are no more, the client leaves or the service ends. A slow client delays only
- * itself: unread events stay in the store.
+ * Streams events until there are no more, the client leaves or the service ends. Unread events of a slow
+ * client stay in the store.
  * @param read returns events after the one with that id; null = from the start
  */
 export async function sendLiveEvents(

@@ -1,7 +1,6 @@
 import type { ListPage } from '@trainyard/protocol';
 import type { Page } from '@trainyard/store';
 
-/** Converts a page of records to the API's form. */
 export function toListPage<Record, Item extends { id: string }>(
   page: Page<Record>,
   toItem: (record: Record) => Item,

@@ -21,10 +21,9 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
 
 /**
  * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type`
- * as the event's name, and no end marker.
- * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the
- * source. If the client leaves, the source is ended and nothing more is written. A failure of the source
- * becomes the last event. Comments are sent as signs of life while the source is silent.
+ * as the event's name, and no end marker. Pulls the next value only when the socket has taken the last ones.
+ * If the client leaves, the source is ended. A failure of the source becomes the last event. Comments are
+ * sent while the source is silent.
  * @param options.startsLate sends a comment first, because the client has waited. Default false.
  * @param options.toErrorEvent the event, or events, for a failure after the headers
  */

@@ -7,14 +7,12 @@ import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
 type Status = Response['status'];
 
-/** Converts an answer to its stored state. */
 export function toState<S extends Status>(answer: Response & { status: S }): AnswerState<S> {
   return { status: answer.status, answer: toOrderedJson(answer), itemIds: answer.output.map(({ id }) => id) };
 }
 
 export type QueuedAnswer = Response & { status: 'queued' };
 
-/** State before the first token. */
 export function queuedAnswer(opening: Response): QueuedAnswer {
   return { ...opening, status: 'queued' };
 }

@@ -30,7 +30,6 @@ const LOST_AT_ONCE = 100;
 /** Longest wait for events of another process. */
 const POLL_MS = 250;
 const RETRY_MS = 1_000;
-/** Maximum number of tries to write an answer's end. */
 const MAX_RETRIES = 300;
 
 /** The same limit in time, once the service stops. */
@@ -38,7 +37,7 @@ const LAST_TRIES_MS = 2_000;
 /** Events written with the row, so that readers know that events are kept. */
 const NUM_FIRST = 1;
 
-/** Reason to stop a run without its own end: its answer was cancelled, deleted or lost. */
+/** Reason to stop a run whose answer was cancelled, deleted or lost. */
 const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
 const LOST = {
   code: 'server.unavailable',
@@ -51,7 +50,6 @@ export interface BackgroundWork {
   readonly answer: LiveAnswer;
   /** API key of the request: revoking it ends the answer. */
   readonly keyId: string;
-  /** Answer before its first token. */
   readonly opening: Response;
   /** True if its events are kept. */
   readonly isStreamed: boolean;
@@ -63,7 +61,6 @@ export interface BackgroundWork {
 
 interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
   readonly controller: AbortController;
-  /** Reports a failed call of the store. */
   doubt: (error: unknown) => void;
   done: Promise<void>;
 }
@@ -74,9 +71,8 @@ export interface BackgroundAnswersOptions {
 }
 
 /**
- * Answers that this process computes after their requests were answered. Each ends in exactly one state: the
- * final write needs a live row, so a cancellation by any process, the end of its lease and its own end
- * exclude each other.
+ * Answers that this process computes after their requests were answered. Each ends in exactly one state,
+ * because the final write needs a live row.
  */
 export class BackgroundAnswers {
   readonly #store: BackgroundAnswersOptions['store'];
@@ -102,7 +98,6 @@ export class BackgroundAnswers {
     return this.#runs.size;
   }
 
-  /** Starts computing. A failure becomes the state of the answer. */
   start(work: BackgroundWork): void {
     const { answer, keyId } = work;
     const controller = new AbortController();

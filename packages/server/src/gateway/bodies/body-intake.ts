@@ -21,7 +21,6 @@ export interface BodyPace {
 const FREE_BYTES = 65_536;
 
 interface BodyOptions {
-  /** Bytes. */
   readonly limit: number;
   /** Budget charged while the bytes are held; null = they are not held. */
   readonly budget: ByteBudget | null;
@@ -65,7 +64,6 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
   readonly #hold: ByteHold | null;
   #isComplete = false;
   #numBytes = 0;
-  /** Bytes received in the current window. */
   #windowBytes = 0;
   #windowReadMs = 0;
   #readMs = 0;
@@ -112,7 +110,6 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
     this.#isComplete = true;
   }
 
-  /** The whole body. */
   async bytes(): Promise<Buffer> {
     const present = this.#present();
     if (present !== null) return present;

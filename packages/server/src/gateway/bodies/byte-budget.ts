@@ -7,10 +7,9 @@ export interface BodyBudgets {
 }
 
 /**
- * Maximum bytes held at a time, charged as they come in.
- * An owner may hold as much as it leaves free: half if it is the only one, a third next to another such
- * owner. So a new owner always finds room. Bodies that need more wait, unread; the longest waiting one
- * continues in a reserve until its end, so that bodies that wait for each other all finish.
+ * Maximum bytes held at a time, charged as they come in. An owner may hold as much as it leaves free, so a
+ * new owner always finds room. Bodies that need more wait, unread; the longest waiting one continues in a
+ * reserve until its end, so that bodies that wait for each other all finish.
  */
 export class ByteBudget {
   readonly #totalBytes: number;
@@ -32,7 +31,6 @@ export class ByteBudget {
     return this.#usedBytes === 0 && this.#usedBytesOf.size === 0 && this.#reserved === null && this.#waiting.size === 0;
   }
 
-  /** Opens a hold without bytes for a body of `owner`. */
   open(owner: string): ByteHold {
     return new ByteHold(this, owner);
   }
@@ -130,7 +128,6 @@ export class ByteHold {
     return this.#isGivenBack ? Promise.resolve(false) : this.#budget.wait(this, bytes);
   }
 
-  /** Gives everything back, once. */
   giveBack(): void {
     if (this.#isGivenBack) return;
     this.#isGivenBack = true;

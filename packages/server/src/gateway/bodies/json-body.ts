@@ -133,7 +133,6 @@ function syntaxFault(error: Error, text: string): RequestError {
   );
 }
 
-/** Places of a seed in a body. */
 const SEED_PLACES = [['seed'], ['sampling_params', 'seed']] as const;
 
 /** Replaces a seed beyond 2^53 by a string of its digits. */

@@ -8,7 +8,6 @@ import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteScope } from '../../seams/faults/route-scope.ts';
 
-/** Converts an error to the form of an API. */
 export type ErrorForm = (body: ErrorBody, requestId: string, status: number) => object;
 
 declare module 'fastify' {
@@ -108,7 +107,6 @@ function refusalOf(secret: string | undefined, sent: string | string[] | undefin
   return 'The API key is not valid: it is unknown, revoked or expired';
 }
 
-/** Caller of an authenticated route. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error('a public route has no caller');
   return request.caller;

@@ -5,7 +5,6 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 
 /** Entry for pages of this machine in a list of origins. */
 const LOCAL_PAGES = 'localhost';
-/** Response headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = [
   'Allow',
   'Anthropic-RateLimit-Requests-Limit',

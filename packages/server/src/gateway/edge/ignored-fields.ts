@@ -7,7 +7,6 @@ export const IGNORED_HEADER = 'x-trainyard-ignored';
 const MAX_NAMED = 20;
 const MAX_NAME_CHARACTERS = 64;
 
-/** Part of a schema that names members. */
 interface Named {
   readonly properties?: Readonly<Record<string, Named>>;
   readonly anyOf?: readonly Named[];
@@ -17,7 +16,7 @@ interface Named {
 /**
  * Reports unknown fields of sampling requests: their names in a header of the answer, their number to
  * `onIgnored`. They are not refused, because clients of other servers send their own. Call it before the
- * routes are registered: their hooks change bodies.
+ * routes are registered.
  */
 export function reportIgnoredFields(
   app: FastifyInstance,

@@ -15,13 +15,12 @@ interface Watched {
 }
 
 /**
- * Ends answers whose key or session is not valid any more. A request is checked at its start, but a stream
- * may last for minutes, and another process may revoke the key or end the session.
+ * Ends answers whose key or session is not valid any more: a stream may last for minutes, and another process
+ * may revoke the key.
  */
 export class KeyWatch {
   readonly #store: Pick<Store, 'getKey' | 'findSession'>;
   readonly #clock: () => number;
-  /** Keyed by key or session. */
   readonly #watched = new Map<string, Watched>();
   #isWatching = false;
 
@@ -30,7 +29,6 @@ export class KeyWatch {
     this.#clock = clock;
   }
 
-  /** Watches a request until it is over. */
   add(admission: Admission, request: FastifyRequest): void {
     const name = 'keyId' in admission ? `key ${admission.keyId}` : `session ${admission.session}`;
     const watched = this.#watched.get(name) ?? { admission, requests: new Set() };

@@ -5,7 +5,6 @@ import type { FastifyInstance } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** End of the request. */
     end: RequestEnd;
   }
 }
@@ -62,12 +61,10 @@ class SocketEnd implements RequestEnd {
     return this.#isOver;
   }
 
-  /** True if it is over and its answer was not sent completely. */
   get isAbandoned(): boolean {
     return this.#isOver && !this.#isAnswered;
   }
 
-  /** Runs `act` once, at the end of the request, or now if it is over. */
   onEnd(act: () => void): void {
     if (this.#isOver) act();
     else this.#callbacks.push(act);

@@ -39,9 +39,9 @@ export function sessionCookie(request: FastifyRequest, token: string, maxAgeSeco
 }
 
 /**
- * Refuses requests from pages of another origin that carry this origin's cookie. SameSite excludes other
- * sites, but every port of a name is the same site. Browsers identify the page by `Sec-Fetch-Site`, and by
- * `Origin` for insecure addresses.
+ * Refuses requests from pages of another origin that carry this origin's cookie: for SameSite every port of a
+ * name is the same site. Browsers identify the page by `Sec-Fetch-Site`, and by `Origin` for insecure
+ * addresses.
  * @throws {RequestError} `request.origin_not_allowed`
  */
 export function refuseOtherPages({ method, headers }: FastifyRequest): void {

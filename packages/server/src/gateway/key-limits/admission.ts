@@ -1,6 +1,5 @@
 import type { KeyLimits } from '@trainyard/store';
 
-/** Token counts of a prompt so far. */
 interface Meter {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -32,7 +31,6 @@ export class Admission {
     this.#meters = meters;
   }
 
-  /** Called when the meters are final. */
   settle(): void {
     this.#onMeasured(this);
   }

@@ -70,7 +70,6 @@ class LimitedKey {
     for (const admission of this.live) this.numTokens += admission.takeTokens();
   }
 
-  /** True if there is something to report to the store. */
   get hasNews(): boolean {
     return this.questions.length > 0 || this.numTokens > 0 || this.numBegun > 0 || this.hasMoved;
   }
@@ -114,9 +113,9 @@ class LimitedKey {
 }
 
 /**
- * Admits or refuses requests of limited keys, together with all processes that share the store. One write to
- * the store is in progress at a time; requests meanwhile join the next one, so simultaneous requests cost one
- * write. While the store is not writable, the last known state decides.
+ * Admits or refuses requests of limited keys, together with all processes that share the store. One write is
+ * in progress at a time, and requests meanwhile join the next one. While the store is not writable, the last
+ * known state decides.
  * @see docs/decisions/0043-limits-are-a-row-that-processes-share.md
  */
 export class KeyLimiter {

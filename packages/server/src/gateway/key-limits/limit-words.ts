@@ -11,7 +11,6 @@ type Refusal = Extract<KeyVerdict, { kind: 'refused' }>;
 /** Headers of a form of requests for the limits of a key and their remainders. */
 export type RateHeaders = (budget: KeyBudget, limits: KeyLimits) => Record<string, string>;
 
-/** A bucket, for headers. */
 interface Rate {
   readonly limit: number;
   /** whole requests or tokens; never below 0 */

@@ -28,8 +28,7 @@ const compress = promisify(gzip);
 
 /**
  * @param directory with `index.html` and `assets`
- * @param demoCommand command that trains a small task, as typed here, in letters, spaces and hyphens; null:
- * this program has no demo
+ * @param demoCommand command that trains a small task; null: this program has no demo
  * @returns null without a complete build
  */
 export async function readDashboard(directory: string, demoCommand: string | null): Promise<DashboardFiles | null> {

@@ -50,7 +50,6 @@ export interface ServerParts {
   keepsAnswers?: boolean;
   /** Folder for the files of `file:` URLs of training data. Default null: none. */
   trainingDataDirectory?: string | null;
-  /** External tracker of runs. Default null: none. */
   tracking?: RunTracking | null;
   /** Traces requests. Default null: no tracing. */
   tracing?: Tracing | null;
@@ -68,7 +67,6 @@ export interface ServerParts {
   metrics?: ServiceMetrics;
   /** Access to the metrics. Default `open`. */
   metricsAccess?: MetricsAccess;
-  /** Pages for people at `/`. Default null: the page with connection examples. */
   dashboard?: DashboardFiles | null;
   /**
    * Names allowed in `Host`, in addition to the loopback names; `.example.com` = all below it, `*` = all.
@@ -86,8 +84,8 @@ export interface HttpLimits {
   /** Largest body of a chat request, bytes. */
   chatBodyBytes: number;
   /**
-   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once,
-   * which blocks the event loop for about 10 ms per MB; V8 has no strings of 2^29 characters.
+   * Largest body of a preview request, bytes. It is held in memory as one string and parsed at once, which
+   * blocks the event loop for about 10 ms per MB.
    */
   previewBodyBytes: number;
   /** Slowest pace of an incoming body, bytes per second, over windows of `bodyWindowMs`. */
@@ -95,7 +93,7 @@ export interface HttpLimits {
   bodyWindowMs: number;
   /** Time limit of a whole body, ms. */
   bodyTimeoutMs: number;
-  /** Maximum wait of a body for memory before it is refused, ms. */
+  /** Maximum wait of a body for memory, ms. */
   maxBodyWaitMs: number;
   /** Maximum time that a client may read nothing of its answer, ms; 0: no limit. */
   readerTimeoutMs: number;

@@ -6,7 +6,6 @@ import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { renderFields, typeOf } from './render-schema.ts';
 
-/** An operation with its path and method. */
 interface Placed {
   path: string;
   method: string;

@@ -1,9 +1,6 @@
 import type { RouteParts } from '../parts/server-parts.ts';
 
-/**
- * Removes files without rows. Their rows are already gone, so a failure leaves only garbage: it is logged,
- * and the request succeeds.
- */
+/** Removes files without rows. A failure leaves only garbage: it is logged, and the request succeeds. */
 export async function removeFiles(
   parts: RouteParts,
   keys: { directoryKeys?: readonly string[]; blobKeys?: readonly string[] },

@@ -4,7 +4,6 @@ import type { JobOrigin } from '@trainyard/store';
 import { projectOf } from '../edge/auth.ts';
 import { traceParentOf } from '../../seams/tracing/trace-parent.ts';
 
-/** Data of a request that its job keeps. */
 export function originOf(request: FastifyRequest): JobOrigin {
   return { requestId: request.id, traceParent: traceParentOf(request), project: projectOf(request) };
 }

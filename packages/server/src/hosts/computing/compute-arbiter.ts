@@ -96,7 +96,7 @@ export class ComputeArbiter implements ComputeSections {
     this.#grant();
   }
 
-  /** Removes a host that has ended: frees its grant and its requests. It may join again. */
+  /** Removes a host that has ended. It may join again. */
   #leave(party: Party): void {
     // Its time still counts for the section.
     this.#settle();
@@ -187,7 +187,6 @@ export interface ComputeShares {
   join(name: string, share: number, port: ComputePort): ComputeMember;
 }
 
-/** Shares that several hosts can use together. */
 export interface ComputeSections extends ComputeShares {
   /**
    * Hosts with one common share: those that want the cores divide it, and a single one has all of it.
@@ -209,7 +208,6 @@ export interface ComputeMember {
   /** Returns the cores; `wantsMore` queues the host again at once, so that the shares decide who is next. */
   release(wantsMore: boolean): void;
   leave(): void;
-  /** Milliseconds held so far. */
   usedMs(): number;
 }
 

@@ -55,7 +55,6 @@ export class CoreLease implements ComputeGate {
     return this.#mustYield;
   }
 
-  /** Returns the cores when there is no more work. */
   giveBack(): void {
     if (this.#isHeld && !this.#isInSlice) this.#drop(false);
   }

@@ -12,7 +12,6 @@ export interface MemoryFiles {
   numKilled(): number | null;
 }
 
-/** Detects that a process ended because of memory, and reports its peak. */
 export class ProcessMemory {
   readonly #files: MemoryFiles;
   readonly #numKilledBefore: number | null;

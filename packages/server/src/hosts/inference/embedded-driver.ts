@@ -20,7 +20,7 @@ export type EmbeddedDriverSettings = Pick<
 
 /**
  * The engine as a token back end, in the process of its text. The engine host is faster, because its steps
- * and text know of each other; this is the same engine with the general interface.
+ * and text know of each other.
  */
 export async function openEmbeddedDriver(
   settings: EmbeddedDriverSettings,

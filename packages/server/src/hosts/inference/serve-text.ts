@@ -10,7 +10,7 @@ import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } f
 import type { OpenedText } from '../process/opened-text.ts';
 
 /**
- * Runs a host that serves text: opens it, reports that it is ready, and takes commands until shutdown.
+ * Runs a host that serves text, until shutdown.
  * @param open gets this host's claim on the shared cores, usable once requests come
  */
 export async function serveText(open: (turns: ComputeTurns) => Promise<OpenedText>): Promise<void> {

@@ -22,7 +22,6 @@ import type { TextHostOptions } from '../inference/open-guest.ts';
 import type { ServedModel } from '../process/opened-text.ts';
 import type { SupervisedHost } from '../process/supervised-host.ts';
 
-/** Options of a host: with an engine in it, or over a named back end. */
 export type InferenceHostOptions = OpenEngineOptions | TextHostOptions;
 
 function hostModule(options: InferenceHostOptions): string {
@@ -48,7 +47,6 @@ const ROUND_TRIP_MS = 3_000;
 export class EmbeddedInference implements ModelHost {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
-  /** Requests whose client has left and whose end the host has not reported. */
   readonly #leaving = new Set<string>();
   readonly #room: RequestRoom;
   readonly #unread = new UnreadOutput();
@@ -66,11 +64,9 @@ export class EmbeddedInference implements ModelHost {
   readonly #log: (line: string) => void;
 
   constructor(options: {
-    /** for the log */
     name: string;
     /** With a `driver`, text runs over that back end, in a host without an engine. */
     host: InferenceHostOptions;
-    /** @see SupervisedHostOptions.secrets */
     secrets?: Readonly<Record<string, string>>;
     /** Default: the module for the options. */
     modulePath?: string;
@@ -79,7 +75,6 @@ export class EmbeddedInference implements ModelHost {
     onIdle: () => void;
     arbiter: ComputeShares;
     share: number;
-    /** Default 0. */
     niceness?: number;
     log: (line: string) => void;
   }) {

@@ -10,7 +10,6 @@ const MAX_STREAM_ENTRIES = 4_096;
 /** A paused stream continues below this fraction of its limit. */
 const RESUME_PART = 1 / 8;
 
-/** Limits the unread output of one base model's streams. */
 export class UnreadOutput {
   numStreams = 0;
 
@@ -30,9 +29,8 @@ function entriesOf(event: EngineEvent): number {
 }
 
 /**
- * Events of one request, which starts when the first is requested. Hand-written, because every token of every
- * stream passes here: a generator takes three promises for each. One reader, which requests one event at a
- * time.
+ * Events of one request, which starts when the first is requested. Hand-written, because a generator takes
+ * three promises for every token. One reader, which requests one event at a time.
  */
 export class HostGeneration implements AsyncIterableIterator<EngineEvent, UnreadTokens> {
   readonly #begin: () => Promise<EventStream | EngineEvent>;

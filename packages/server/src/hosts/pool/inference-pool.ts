@@ -23,18 +23,14 @@ import type { RequestRoom } from './request-room.ts';
  * wait.
  */
 const ROOM_WAIT_MS = 30_000;
-/** Seconds until a refused client may retry. */
 const RETRY_AFTER = '5';
 
-/** One base model in memory. */
 export interface ModelHost extends ModelInference {
   /** @throws if it cannot be loaded; it is then closed */
   start(): Promise<void>;
   /** Ends all its work, including an unfinished `start`. */
   close(): Promise<void>;
-  /** See `InferenceBackend.publish`. */
   publish?(adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
-  /** See `InferenceBackend.retire`. */
   retire(digest: string): void;
   trouble(): Trouble;
   /** Known once it has started. */
@@ -43,12 +39,10 @@ export interface ModelHost extends ModelInference {
   readonly isIdle: boolean;
 }
 
-/** A base model that can be loaded. */
 export interface PoolModel {
   readonly id: string;
   /** Known facts while it is not in memory; null: it is loaded at the start and stays. */
   readonly served: ServedModel | null;
-  /** Its size in memory, bytes. */
   readonly bytes: number;
 }
 
@@ -68,16 +62,14 @@ export interface InferencePoolOptions {
 }
 
 /**
- * Several base models, each in its own host, within a memory budget.
- * The first model is loaded at the start, every other on demand, once for all waiting requests. If a model
- * does not fit, idle models are unloaded, the least recently used first; a model in use is never unloaded.
- * Models are loaded in the order of their requests: none overtakes one that waits for memory.
+ * Several base models, each in its own host, within a memory budget. The first model is loaded at the start,
+ * every other on demand, in the order of requests. If a model does not fit, idle models are unloaded, the
+ * least recently used first.
  */
 export class InferencePool implements InferenceBackend {
   readonly #options: InferencePoolOptions;
   #models: readonly BaseModel[] | null = null;
   readonly #slots: ReadonlyMap<string, Slot>;
-  /** In order of arrival. */
   readonly #waiting = new Set<Waiter>();
   #numUses = 0;
   #isClosing = false;
@@ -156,7 +148,6 @@ export class InferencePool implements InferenceBackend {
     for (const { host } of this.#slots.values()) host?.retire(digest);
   }
 
-  /** Trouble of the models in memory. */
   async trouble(): Promise<string | null> {
     const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#troubleOf(slot)));
     return reasons.filter((reason) => reason !== null).join('; ') || null;
@@ -389,7 +380,6 @@ export class InferencePool implements InferenceBackend {
   }
 }
 
-/** Loading state of one base model. */
 class Slot {
   readonly model: PoolModel;
   readonly inference: ModelInference;

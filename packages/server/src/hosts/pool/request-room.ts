@@ -1,14 +1,12 @@
 /**
- * Limits the requests in flight over all base models. Requests whose client has left do not count, even
- * before their host ends them; at most as many as the limit may be ending. As many more may be paused because
- * their clients do not read: they compute nothing and free their places.
+ * Limits the requests in flight over all base models. Requests whose client has left do not count; at most as
+ * many as the limit may be ending. As many more may be paused because their clients do not read.
  */
 export class RequestRoom {
   /** Requests with a waiting client. */
   numInFlight = 0;
   /** Those whose clients do not read. */
   numPaused = 0;
-  /** Requests whose client has left and whose end the host has not reported. */
   numLeaving = 0;
   readonly #maxRequests: number;
 

@@ -2,15 +2,12 @@ import type { Answered, Shutdown } from './messages.ts';
 import { SupervisedHost } from './supervised-host.ts';
 
 export interface HostQuestion {
-  /** name in logs */
   readonly name: string;
   /** host's main module, which calls `answerAsHost` */
   readonly modulePath: string;
   /** passed as JSON */
   readonly options: unknown;
-  /** See `SupervisedHostOptions.file`. */
   readonly file?: string;
-  /** See `SupervisedHostOptions.secrets`; default: none. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
 }

@@ -27,7 +27,6 @@ export class ComputingHost<Command extends { kind: string }, Message extends { k
           onMessage(message);
         }
       },
-      // At once, not when the process is gone: others wait for the cores.
       onHung: () => this.#leave(),
       onLost: (reason) => {
         this.#leave();

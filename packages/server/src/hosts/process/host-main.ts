@@ -30,7 +30,6 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
   }
 }
 
-/** This host's end of the line to the API process. */
 export interface HostLine<Message extends object> {
   readonly send: (message: Message | CoreMessage) => void;
   /**
@@ -38,7 +37,6 @@ export interface HostLine<Message extends object> {
    * messages do not pile up.
    */
   readonly whenRead: () => Promise<void>;
-  /** host's claim on the shared cores */
   readonly lease: CoreLease;
   /**
    * Lets a loop take commands between two steps: resolves when those that have arrived are taken, up to a
@@ -55,9 +53,8 @@ const MAX_COMMANDS_BETWEEN_STEPS = 4_096;
 
 /**
  * Connects this process to the API process: commands come in, messages go out, and the process ends with the
- * API process. Commands about the cores go to the lease.
- * Ignores Ctrl-C, which reaches the whole process group: the API process ends hosts, so that running requests
- * can drain.
+ * API process. Commands about the cores go to the lease. Ignores Ctrl-C: the API process ends hosts, so that
+ * running requests can drain.
  */
 export function connectHost<Command extends { kind: string }, Message extends object>(
   onCommand: (command: Command) => void,

@@ -7,12 +7,10 @@ import { HostWatch, type WatchLimits } from './host-watch.ts';
 const MAX_LOOK_MS = 2 * LIFE_SIGN_MS;
 
 export interface HostPulseOptions {
-  /** host's signs of life, one line each */
   readonly signs: Readable;
   readonly isReady: () => boolean;
   /** called with each check; default: none */
   readonly onLook?: () => unknown;
-  /** called once, when the host must be ended */
   readonly onHung: (reason: string) => void;
   readonly limits: WatchLimits;
   /** monotonic milliseconds, default `performance.now` */

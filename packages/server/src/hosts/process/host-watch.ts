@@ -3,7 +3,6 @@
  * computes.
  */
 export interface LifeSign {
-  /** timer rounds of the main thread's event loop so far */
   readonly numTurns: number;
   /** slices on the cores so far */
   readonly numSlices: number;
@@ -53,9 +52,7 @@ export class HostWatch {
   #last: LifeSign | null = null;
   #silentMs = 0;
   #wasReady = false;
-  /** since the main thread's last event */
   #blockedMs = 0;
-  /** since the current slice started */
   #sliceMs = 0;
   /** since its last progress or computing */
   #idleMs = 0;

@@ -10,7 +10,6 @@ export const LIFE_SIGN_MS = 1_000;
 /** Time between two marks of the main thread: shorter, so that each sign of an idle host has a new mark. */
 const MARK_MS = 250;
 
-/** Indices of the numbers that the main thread shares with the thread of the signs. */
 export const MARKS = { turns: 0, slices: 1, isInSlice: 2, length: 3 } as const;
 
 /** Sends signs of life from a separate thread, even while this one computes, until the process ends. */

@@ -147,7 +147,6 @@ export type EngineHostMessage =
 
 /** Order to copy the newest snapshot of a job to a blob directory. */
 export interface SnapshotCopyOrder {
-  /** as `JobBase.snapshots` */
   readonly snapshots: string;
   readonly directoryKey: string;
 }
@@ -163,7 +162,6 @@ export type TrainerHostCommand =
 export type TrainerHostMessage =
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
-  /** Lines for the log. */
   | { kind: 'remote-contacted'; lines: readonly string[] }
   | { kind: 'remote-refused'; failure: HostFailure }
   /** Sent when the remote trainer stops answering, and when it answers again (null). */

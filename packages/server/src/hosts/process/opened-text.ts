@@ -4,7 +4,6 @@ import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generatio
 import type { CoreUse } from '../computing/compute-arbiter.ts';
 
 export interface ServedModel {
-  /** The file actually loaded. */
   readonly path: string;
   readonly architecture: string;
   /** Longest sequence, prompt plus reply, in tokens. */
@@ -15,11 +14,9 @@ export interface ServedModel {
   readonly untrainable?: string | null;
   /** Largest adapter rank. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
-  /** Differences between its computation and the intended one. Default: none. */
   readonly warnings?: readonly string[];
 }
 
-/** Text over a sampler. */
 export interface OpenedText {
   readonly engine: TextEngine;
   readonly model: ServedModel;

@@ -5,7 +5,6 @@ import type { CodecReply } from './messages.ts';
 
 type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;
 
-/** Calls to the codec of the engine host without a reply yet; each gets exactly one. */
 export class PendingCodecCalls {
   readonly #waiting = new Map<string, PromiseWithResolvers<CodecReply>>();
 
@@ -36,7 +35,6 @@ export class PendingCodecCalls {
     this.#waiting.get(reply.requestId)?.resolve(reply);
   }
 
-  /** Fails all calls of a lost host. */
   failAll(message: string): void {
     for (const call of this.#waiting.values()) call.reject(new BackendFailure('engine.host_lost', message, null));
   }

@@ -27,7 +27,6 @@ export class RoundTrips {
     return outcome === 'late' ? null : performance.now() - startedAt;
   }
 
-  /** Ends the question, after its answer or the loss of the other side. */
   settle(): void {
     this.#inFlight?.answered.resolve();
     this.#inFlight = null;

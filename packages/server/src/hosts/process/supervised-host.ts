@@ -40,7 +40,6 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly modulePath: string;
   /** passed as JSON in the first argument */
   readonly options: unknown;
-  /** File that it opens, for the message of a failed start. Default: none. */
   readonly file?: string;
   /** environment variables, which other users cannot read, unlike its arguments */
   readonly secrets?: Readonly<Record<string, string>>;
@@ -59,10 +58,10 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
 }
 
 /**
- * A child process that is restarted whenever it ends, until it is closed.
- * The host sends `ready` once it can work, or `fatal` with a reason if it never will with these options. A
- * fatal before the first `ready` rejects `start`, as does closing it before that; later ones are retried,
- * because a model file can come back. A hanging host (see `HostWatch`) is killed and restarted.
+ * A child process that is restarted whenever it ends, until it is closed. The host sends `ready` once it can
+ * work, or `fatal` with a reason if it never will with these options. A fatal before the first `ready`
+ * rejects `start`; later ones are retried, because a model file can come back. A hanging host (see
+ * `HostWatch`) is killed and restarted.
  */
 export class SupervisedHost<Command extends object, Message extends HostMessage> {
   readonly #options: SupervisedHostOptions<Message>;
@@ -75,7 +74,6 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #restartTimer: NodeJS.Timeout | null = null;
   #stableTimer: NodeJS.Timeout | null = null;
   #stderrTail = '';
-  /** End of the previous process. */
   #lastEnding: string | null = null;
   #ready = Promise.withResolvers<void>();
 

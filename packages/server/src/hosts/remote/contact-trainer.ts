@@ -3,7 +3,6 @@ import { TrainerError } from '@trainyard/trainer';
 
 import type { RemoteTrainerOptions } from '../process/messages.ts';
 
-/** Result of a contact: lines for the log, and the server's availability. */
 export interface TrainerContact {
   readonly lines: readonly string[];
   /** Reason why jobs must wait for it; null if it answered. */

@@ -5,7 +5,6 @@ import type { RemoteTrainerOptions } from '../process/messages.ts';
 /** Environment variable of the examination host with the key of a remote trainer. */
 export const EXAMINED_TRAINER_KEY = 'TRAINYARD_EXAMINED_TRAINER_KEY';
 
-/** A remote part of the service, as the examination host gets it. */
 export type RemotePart =
   | { readonly kind: 'bucket'; readonly location: BlobLocation }
   | { readonly kind: 'vllm'; readonly url: string; readonly model: string | null }

@@ -19,7 +19,6 @@ const RESTART_WAIT_MS = 30_000;
 const MEMORY_REMEDY =
   'Train with a smaller `packed_sequence_length`, shorter trajectories or a lower rank, or add memory (base models use --model-memory-megabytes of it)';
 
-/** Failure of a training run. */
 export class TrainingRunError extends Error {
   override readonly name = 'TrainingRunError';
   /** from the trainer, or from an error it met */
@@ -37,7 +36,6 @@ export class TrainingRunError extends Error {
   }
 }
 
-/** Runs training jobs, one at a time. */
 export interface TrainingBackend {
   /**
    * @param onEvent called in order; after a restart the events of finished steps are repeated, identical
@@ -74,9 +72,7 @@ export class EmbeddedTraining implements TrainingBackend {
 
   constructor(options: {
     host: TrainerHostOptions;
-    /** of `host.remote`; default: it needs none */
     remoteKey?: string | null;
-    /** @see SupervisedHostOptions.secrets */
     secrets?: Readonly<Record<string, string>>;
     arbiter: ComputeShares;
     share: number;
@@ -124,7 +120,6 @@ export class EmbeddedTraining implements TrainingBackend {
     await this.#host.close();
   }
 
-  /** Largest rank of the remote trainer; null until reported. */
   get remoteMaxRank(): number | null {
     return this.#remoteMaxRank;
   }

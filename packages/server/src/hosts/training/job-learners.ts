@@ -12,9 +12,7 @@ import { intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
 
 import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from '../process/messages.ts';
 
-/** Learner of one job, with the template of its model. */
 export interface JobLearner extends Pick<TrainingParts, 'learner' | 'template'> {
-  /** Called when the job is over, for any reason. */
   end(): Promise<void>;
 }
 

@@ -12,7 +12,6 @@ export class SnapshotCopier {
   readonly #blobs: Blobs;
   readonly #workDirectory: string;
 
-  /** @param workDirectory folder of the snapshots of running jobs */
   constructor(blobs: Blobs, workDirectory: string) {
     this.#blobs = blobs;
     this.#workDirectory = workDirectory;

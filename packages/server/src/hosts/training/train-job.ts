@@ -18,11 +18,9 @@ import { SnapshotCopier } from './snapshot-copier.ts';
 
 export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly blobs: Blobs;
-  /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   readonly learners: JobLearners;
   readonly remoteKey: string | null;
-  /** Receives lines for the operator. Default: none. */
   readonly log?: (line: string) => void;
 }
 

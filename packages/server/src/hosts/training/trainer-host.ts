@@ -1,8 +1,7 @@
 /**
- * Main module of the trainer host: ONNX Runtime and the training mathematics, in a separate process.
- * Runs one job at a time, sent by the worker in the API process, and reports each finished gradient step. The
- * loop of a job and its learner are both here, so that no log-probability leaves the process, except with a
- * remote learner, which this process calls.
+ * Main module of the trainer host: ONNX Runtime and the training mathematics, in a separate process. Runs one
+ * job at a time, sent by the worker in the API process. The loop of a job and its learner are both here, so
+ * that no log-probability leaves the process, except with a remote learner.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 

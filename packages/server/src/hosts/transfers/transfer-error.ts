@@ -1,6 +1,5 @@
 import type { HostFailure } from '../process/messages.ts';
 
-/** Failure of an export or an import. */
 export class TransferError extends Error {
   override readonly name = 'TransferError';
   /** a code of the trainer, or of a package it uses */

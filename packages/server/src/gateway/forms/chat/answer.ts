@@ -10,7 +10,6 @@ import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '
 /** A `ChatCompletion` that keeps its order of keys in `toOrderedJson`. */
 type ChatAnswer = Omit<ChatCompletion, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
 
-/** Reads a whole generation and returns the answer. */
 export async function collectAnswer(
   generation: OpenedGeneration,
   identity: AnswerIdentity,

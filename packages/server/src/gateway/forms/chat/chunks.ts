@@ -37,7 +37,6 @@ class ChunkWriter {
   readonly #promptTokenIds: number[];
   readonly #promptText: string | null;
   readonly #format: AnswerFormat;
-  /** Completion tokens by choice. */
   readonly #counts = new Map<number, number>();
 
   constructor(generation: OpenedGeneration, identity: AnswerIdentity, format: AnswerFormat) {

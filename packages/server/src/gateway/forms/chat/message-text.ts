@@ -1,6 +1,6 @@
 import type { ChatMessage } from '@trainyard/protocol';
 
-/** Text of a message; for one with parts their texts, one line each. */
+/** Text of a message: that of its parts, one line each. */
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content;
   return (content ?? [])

@@ -16,7 +16,6 @@ type AnswerChoice = Omit<CompletionChoice, 'logprobs' | 'prompt_logprobs'> & {
   prompt_logprobs: OrderedPromptLogprobs | null;
 };
 
-/** Reads the whole generations of all prompts and returns the answer. */
 export async function collectCompletion(
   generations: readonly Promise<OpenedGeneration>[],
   prompts: readonly CompletionPrompt[],

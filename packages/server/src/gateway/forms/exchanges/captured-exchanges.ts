@@ -24,7 +24,6 @@ export interface PolicyNames {
   readonly name: string;
 }
 
-/** Names of a model for the body thread. */
 export function policyNames({ entity, project, name }: PolicyNames): PolicyNames {
   return { entity, project, name };
 }

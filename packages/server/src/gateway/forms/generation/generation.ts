@@ -46,9 +46,8 @@ export interface AdmittedModel {
    * repeat.
    */
   ownId?: string;
-  /** See `GenerationOptions`. */
   faultOf: (error: unknown) => Promise<unknown>;
-  /** See `GenerationOptions`. Answers of a local engine are never restarted. */
+  /** Answers of a local engine are never restarted. */
   isWhole: boolean;
   /** Null for a streamed answer. */
   newHold: (() => AnswerHold) | null;
@@ -256,7 +255,6 @@ export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
   });
 }
 
-/** Format of a stream. */
 export interface StreamForm {
   /** Events have their `type` as name, without a final `[DONE]`. */
   isNamed: boolean;

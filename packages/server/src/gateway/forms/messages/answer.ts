@@ -11,7 +11,6 @@ import { carryReasoning } from '../shared/carried-reasoning.ts';
 export interface MessageFormat {
   identity: AnswerIdentity;
   contextLength: number;
-  /** Tokens of the prompt. */
   promptTokens: number;
   cachedTokens: number;
   /** Future record id of the reply; null = none is kept. */
@@ -28,7 +27,6 @@ type WholeBlock = Exclude<MessageReplyBlock, ToolUse> | (Omit<ToolUse, 'input'> 
 /** A `Message` that keeps inputs as the model wrote them in `toOrderedJson`. */
 type WholeMessage = Omit<Message, 'content'> & { content: WholeBlock[] };
 
-/** The whole answer. */
 export async function collectMessage(events: AsyncIterable<BlockEvent>, format: MessageFormat): Promise<WholeMessage> {
   const { blocks, end } = await collectBlocks(events);
   return {

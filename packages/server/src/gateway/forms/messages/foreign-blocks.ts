@@ -131,7 +131,6 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
 /** Members without meaning for a model, or unreadable ones. */
 const UNREAD = new Set(['type', 'encrypted_content', 'encrypted_index', 'encrypted_stdout', 'page_age', 'citations']);
 
-/** Result of another server's tool, as text. */
 function resultText(value: unknown, leftOut: LeftOut): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value))

@@ -18,7 +18,6 @@ import { LeftOut, leftOutOf, reporting } from '../../../seams/chat/left-out.ts';
 import { readableMessages } from './foreign-blocks.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 
-/** Message request names of chat fields. */
 export const MESSAGES_NAMES = namesFrom({
   stop: 'stop_sequences',
   response_format: 'output_config',

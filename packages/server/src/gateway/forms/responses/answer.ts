@@ -22,7 +22,6 @@ import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '
 import type { AnswerFacts } from './kept-items.ts';
 import { type ClientTool, toInput } from './tools.ts';
 
-/** Fields of an answer other than its items. */
 export interface ResponseFormat {
   identity: AnswerIdentity;
   body: ResponsesRequest;
@@ -30,13 +29,11 @@ export interface ResponseFormat {
   facts: AnswerFacts;
   /** Tool of a call, by its name. */
   toolOf: (name: string) => ClientTool;
-  /** Milliseconds since the epoch. */
   clock: () => number;
 }
 
 type Logprobs = Extract<BlockEvent, { kind: 'closed' }>['logprobs'];
 
-/** The whole answer. */
 export async function collectResponse(events: AsyncIterable<BlockEvent>, format: ResponseFormat): Promise<Response> {
   const { blocks, end } = await collectBlocks(events);
   const output = blocks.map(({ block, text, logprobs }, index) => {
@@ -52,7 +49,6 @@ export function failedResponse(error: { code: string; message: string }, format:
   return { ...openingAnswer(format), status: 'failed', error, store: false };
 }
 
-/** An event of a stream without its number. */
 type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
 
 /** Converts the answer to the events of a stream. @param next returns the next number */

@@ -74,7 +74,6 @@ async function* keptEvents(
 
 interface EventPage {
   readonly events: readonly ResponseEvent[];
-  /** More events may be available at once. */
   readonly isFull: boolean;
   readonly isOver: boolean;
 }

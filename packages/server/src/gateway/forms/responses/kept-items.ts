@@ -7,11 +7,8 @@ import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/p
 /** An item with the id for lists. */
 export type KeptItem = ResponseInputItem & { readonly id: string };
 
-/** Facts of an answer that its request decides, other than its text. */
 export interface AnswerFacts {
-  /** True if the answer is kept. */
   readonly isKept: boolean;
-  /** True if it is computed in the background. */
   readonly isBackground: boolean;
   /** Answer that the conversation continues; null for none. */
   readonly previousId: string | null;
@@ -75,7 +72,6 @@ export function toListedItem(item: KeptItem): KeptItem & { type: string } {
   return { ...listed, content: [part] };
 }
 
-/** A client's id, for a message. */
 export function quoted(id: string): string {
   return JSON.stringify(id.slice(0, 100));
 }

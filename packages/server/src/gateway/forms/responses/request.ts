@@ -16,7 +16,6 @@ import { LeftOut, reporting } from '../../../seams/chat/left-out.ts';
 import { toChatMessages } from './items.ts';
 import { toTools } from './tools.ts';
 
-/** Names of chat fields in this form. */
 export const RESPONSES_NAMES = namesFrom({
   messages: 'input',
   max_tokens: 'max_output_tokens',

@@ -174,7 +174,6 @@ async function itemsOf(
   return items.map(fromStored);
 }
 
-/** New items for a conversation with this history. @throws {RequestError} */
 function addedTo(
   history: readonly ResponseInputItem[],
   sent: readonly ResponseInputItem[],

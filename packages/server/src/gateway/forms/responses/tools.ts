@@ -22,7 +22,6 @@ interface NamedTool extends ClientTool {
 
 const NO_TOOLS = 'no tools are run here';
 
-/** Name of a tool for the model. */
 export function chatName({ name, namespace }: Pick<ClientTool, 'name' | 'namespace'>): string {
   return namespace === null ? name : `${namespace}__${name}`;
 }
@@ -139,7 +138,6 @@ const INPUT = {
   additionalProperties: false,
 };
 
-/** Arguments of a call to a custom tool. */
 export function toArguments(input: string): string {
   return JSON.stringify({ input });
 }

@@ -5,12 +5,10 @@ import type { CompletionUsage } from '@trainyard/protocol';
 import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
 import type { CompletedEvent, OpenedGeneration, ParsedReply } from '../../../seams/streams/chat-events.ts';
 
-/** Fields shared by all chunks of one answer. */
 export interface AnswerIdentity {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** Resolved name. */
   model: string;
   fingerprint: string;
 }
@@ -21,7 +19,6 @@ export function fingerprintOf(model: ResolvedModel): string {
   return `trainyard-${digest?.slice(0, 8) ?? 'base'}`;
 }
 
-/** One choice from the engine. */
 export interface CollectedChoice {
   text: string[];
   /** Null for an unparsed reply. */
@@ -34,7 +31,6 @@ export interface CollectedChoice {
   recordId: string | null;
 }
 
-/** Reads a whole generation: the choices in order of index. */
 export async function collectChoices(
   generation: OpenedGeneration,
   numChoices: number,

@@ -7,7 +7,6 @@ import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
 
-/** Constraint on the text of a reply, and its field. */
 export interface OutputConstraint {
   spec: OutputSpec;
   field: 'response_format' | 'structured_outputs';

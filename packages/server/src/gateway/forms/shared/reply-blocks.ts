@@ -6,7 +6,6 @@ import type { OpenedGeneration, OutputEvent } from '../../../seams/streams/chat-
 /** A part of a reply, in the order in which the model wrote it: reasoning, text, calls. */
 export type ReplyBlock = { kind: 'reasoning' } | { kind: 'text' } | { kind: 'call'; id: string; name: string };
 
-/** End of a reply. */
 export interface ReplyEnd {
   finishReason: FinishReason;
   /** Stop string or stop token id that ended it. */

@@ -33,7 +33,6 @@ export type SharedFields = Omit<
   'logprobs' | 'max_tokens' | 'echo' | 'add_special_tokens'
 >;
 
-/** Requested number of tokens, and its field. */
 export interface RequestedTokens {
   field: 'max_completion_tokens' | 'max_tokens';
   value: number;

@@ -6,7 +6,6 @@ import { ToldEvents } from '../../../seams/streams/told-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../shared/logprobs.ts';
 import type { StreamFormat } from '../shared/sampling-request.ts';
 
-/** Fields of an answer other than its tokens. */
 export interface TokenFormat {
   requestId: string;
   hasLogprobs: boolean;
@@ -18,7 +17,6 @@ export interface TokenFormat {
 /** An answer that keeps its order of keys in `toOrderedJson`. */
 type TokenAnswer = Omit<GenerateTokensAnswer, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
 
-/** Reads a whole generation and returns the answer. */
 export async function collectTokens(generation: OpenedGeneration, format: TokenFormat): Promise<TokenAnswer> {
   const { choices, usage, promptLogprobs } = await collectChoices(generation, format.numChoices);
   return {

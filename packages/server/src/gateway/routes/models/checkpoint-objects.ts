@@ -8,7 +8,6 @@ import { readMetrics } from './checkpoint-metrics.ts';
 
 const DEFAULT_LIMIT = 20;
 
-/** Checkpoints of a model as API objects, in their order. */
 export async function checkpointObjects(
   { store, keepPolicy }: Pick<RouteParts, 'store' | 'keepPolicy'>,
   modelId: string,

@@ -27,9 +27,8 @@ const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
 
 /**
  * GET /v1/preview/training-jobs and /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume,
- * and GET /v1/preview/models/{model_id}/training-jobs.
- * The store changes first, so that a crash right afterwards leaves the job as requested; then the worker is
- * stopped.
+ * and GET /v1/preview/models/{model_id}/training-jobs. The store changes first, so that a crash right
+ * afterwards leaves the job as requested.
  */
 export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { store, training } = parts;
@@ -123,7 +122,6 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   }
 }
 
-/** Describes a job with its events. */
 async function describe(
   parts: Pick<RouteParts, 'store'>,
   job: TrainingJob,
