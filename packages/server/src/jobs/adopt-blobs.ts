@@ -4,7 +4,6 @@ import { loraOfCheckpoint } from '@trainyard/trainer';
 import { MANIFEST_FILE, readManifest } from '../seams/data/checkpoint-manifest.ts';
 import { trainMetrics } from './job-events.ts';
 
-/** Project of checkpoints whose folders do not name their model. */
 const RECOVERED_PROJECT = 'recovered';
 
 export interface AdoptionParts {

@@ -9,7 +9,6 @@ const LOOK_MS = 500;
 const RETRY_MS = 1_000;
 
 export interface JobLeaseOptions {
-  /** Name of the held job, for the log, such as `job 5f1c…`. */
   readonly name: string;
   /** Extends the hold to `leaseMs` from now. @throws {StoreError} `store.lease_lost` if the hold is lost */
   readonly renew: (leaseMs: number) => Promise<void>;
@@ -24,15 +23,13 @@ export interface JobLeaseOptions {
   /** Called at each retry of a write. Default: none. */
   readonly onRetry?: () => void;
   readonly log: Log;
-  /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
 
 /**
- * A worker's hold on its job. Renewed while the store answers, and ended when the store reports its loss: the
- * job may be cancelled or paused from another process. While the store does not answer (locked by another
- * process, disk full), the hold lasts until the last renewal expires, and the worker's writes are retried
- * until then.
+ * A worker's hold on its job. Renewed while the store answers, and ended when the store reports its loss.
+ * While the store does not answer (locked by another process, disk full), the hold lasts until the last
+ * renewal expires, and the worker's writes are retried until then.
  */
 export class JobLease {
   readonly #options: JobLeaseOptions;
@@ -74,7 +71,6 @@ export class JobLease {
     this.#waitsFor = error;
   }
 
-  /** Marks the job as progressing. */
   goOn(): void {
     this.#waitsFor = null;
   }
@@ -90,7 +86,6 @@ export class JobLease {
     void this.#look();
   }
 
-  /** Stops the renewals. */
   stop(): void {
     this.#isStopped = true;
     for (const timer of [this.#timer, this.#lookTimer]) if (timer !== null) clearTimeout(timer);

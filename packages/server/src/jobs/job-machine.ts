@@ -14,13 +14,11 @@ import { WorkLoop } from './work-loop.ts';
 const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 10_000;
 
-/** A claimed job of one of these kinds. */
 export type HeldJob<Kind extends JobKind> = ClaimedJob<JobOfKind<Kind>>;
 
 /**
  * Work on jobs of given kinds. One queue holds all kinds and their leases. A worker that lost its lease
- * cannot write: every write includes the fencing token of its claim, and the store refuses a stale one with
- * `store.lease_lost`.
+ * cannot write: every write includes the fencing token of its claim.
  */
 export interface JobWork<Kind extends JobKind> {
   readonly kinds: readonly Kind[];
@@ -41,7 +39,6 @@ export interface JobWork<Kind extends JobKind> {
    * @returns true if it will continue, now or later
    */
   leave(job: HeldJob<Kind>): Promise<boolean>;
-  /** Called when the job has ended for good. */
   clear(job: HeldJob<Kind>): Promise<void>;
 }
 
@@ -62,9 +59,8 @@ export interface JobMachineOptions<Kind extends JobKind> {
 }
 
 /**
- * Runs jobs of some kinds one after the other, each to its end or back to the queue: at shutdown, when it was
- * paused, and when the store refuses writes until the lease expires. A busy or full store does not fail a
- * job.
+ * Runs jobs of some kinds one after the other, each to its end or back to the queue. A busy or full store
+ * does not fail a job.
  */
 export class JobMachine<Kind extends JobKind> {
   readonly #options: JobMachineOptions<Kind>;

@@ -18,11 +18,9 @@ export interface SnapshotCopiesOptions {
 
 /**
  * Copies of a running job's snapshots in the blobs, from which another machine can continue. Training does
- * not wait for them: one copy runs at a time, and if the blobs refuse it the next comes later. The row names
- * one copy, which has only steps with a stored event. The new directory is committed before the row names it;
- * the previous one is removed afterwards.
- * The key has the fencing token, and the row's write requires it: copies of a worker that has lost its job
- * are never named, and are removed.
+ * not wait for them: one copy runs at a time. The row names one copy, which has only steps with a stored
+ * event. The new directory is committed before the row names it; the previous one is removed afterwards. The
+ * key has the fencing token, so copies of a worker that has lost its job are never named, and are removed.
  */
 export class SnapshotCopies {
   readonly #options: SnapshotCopiesOptions;

@@ -49,7 +49,6 @@ export class Membership {
     return this.#last;
   }
 
-  /** Ends the registration. */
   async close(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

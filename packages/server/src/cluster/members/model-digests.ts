@@ -26,7 +26,6 @@ export class ModelDigests {
     return null;
   }
 
-  /** Stops reading. */
   async close(): Promise<void> {
     this.#end.abort();
     await this.#reading;

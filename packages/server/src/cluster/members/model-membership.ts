@@ -37,7 +37,6 @@ export class ModelMembership {
     return this.#membership.open();
   }
 
-  /** See `Membership.tell`. */
   tell(): Promise<void> {
     return this.#membership.tell();
   }

@@ -18,7 +18,6 @@ export interface EngineDirectoryOptions {
   readonly log: (line: string) => void;
 }
 
-/** Engines of one base model with equal facts. */
 interface ModelEngines {
   readonly facts: EngineModelFacts;
   readonly links: readonly EngineLink[];

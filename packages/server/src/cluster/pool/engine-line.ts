@@ -62,11 +62,9 @@ interface Answered {
  * reason.
  */
 export class EngineLine {
-  /** Its address, for messages. */
   readonly name: string;
   readonly #secret: EngineSecret;
   readonly #agent: HttpAgent;
-  /** Parsed address. */
   readonly #address: RequestOptions;
   /** Path prefix of engines below a proxy; usually empty. */
   readonly #below: string;
@@ -95,12 +93,10 @@ export class EngineLine {
     this.#connected = isSecure ? 'secureConnect' : 'connect';
   }
 
-  /** Closes all connections. */
   close(): void {
     this.#agent.destroy();
   }
 
-  /** Answer of one call. */
   async call<Answer>(path: EnginePath, body: object, signal: AbortSignal): Promise<Answer> {
     try {
       return JSON.parse(await this.#readText(await this.#ask(path, JSON.stringify(body), signal))) as Answer;
@@ -285,7 +281,6 @@ export class EngineLine {
     }
   }
 
-  /** The only text of an answer. */
   async #readText(answered: Answered): Promise<string> {
     let found: string | null = null;
     try {

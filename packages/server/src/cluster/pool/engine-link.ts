@@ -29,7 +29,6 @@ const SILENT_LOOKS = 2;
 
 /** One remote engine, as of its last check. */
 export class EngineLink implements RingMember {
-  /** Its address. */
   readonly name: string;
   readonly line: EngineLine;
   /** its newest known registration */
@@ -114,7 +113,6 @@ export class EngineLink implements RingMember {
     };
   }
 
-  /** Checks its state. */
   async look(): Promise<void> {
     const { answerMs, lostMs } = this.#times;
     const limit = deadlineAfter(answerMs);

@@ -52,7 +52,7 @@ export interface EnginesElsewhereOptions {
 
 /**
  * Engines on other machines, found in the shared database. The key of a request (`routeKey`) selects its
- * engine, so that common prefixes are cached there. It moves to another engine as long as no part of its
+ * engine, so that common prefixes are cached there. A request may move to another engine until part of its
  * answer has reached the client.
  */
 export class EnginesElsewhere implements InferenceBackend {
@@ -316,7 +316,6 @@ export class EnginesElsewhere implements InferenceBackend {
     this.#engines.lookAgain(link);
   }
 
-  /** Sum over all available engines. */
   #statsOf(id: string): EngineStats | null {
     const all = this.#engines.links.flatMap((link) => (link.isThere ? [link.modelOf(id)?.stats ?? []].flat() : []));
     const [first, ...others] = all;

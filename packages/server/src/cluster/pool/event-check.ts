@@ -1,7 +1,6 @@
 import type { PromptLogprobs, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 
-/** Limits of a valid answer to a request. */
 export interface AnswerBounds {
   readonly numChoices: number;
   /** tokens of one choice */
@@ -11,8 +10,8 @@ export interface AnswerBounds {
 
 /**
  * Checks that the events of a remote engine are valid for the request: in order, for its choices, with tokens
- * of its vocabulary, and with an end. This detects a process of another build or with broken memory before
- * its data reach training.
+ * of its vocabulary, and with an end. This detects another build or broken memory before its data reach
+ * training.
  * @throws {RangeError} with a message for the log, instead of the invalid event
  */
 export class EventCheck {

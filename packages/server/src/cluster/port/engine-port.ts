@@ -60,7 +60,6 @@ export interface EnginePortOptions {
   readonly headMs?: number;
   /** Called for each new connection. Default: none. */
   readonly sawConnection?: () => void;
-  /** Creates a span for each sampling request. Default null: no tracing. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
 }
@@ -69,8 +68,8 @@ type Answer = (body: unknown, signal: AbortSignal, response: ServerResponse) => 
 
 /**
  * Port to the samplers of this process, for API processes on other machines; see `engine-wire.ts` for the
- * protocol. Without the secret every request gets 401 and nothing else. A stream lasts as long as its
- * connection: closing it ends the request, and a slow reader slows it down.
+ * protocol. Without the secret every request gets 401. A stream lasts as long as its connection: closing it
+ * ends the request.
  */
 export class EnginePort {
   readonly #options: EnginePortOptions;
@@ -138,7 +137,6 @@ export class EnginePort {
     });
   }
 
-  /** The port it listens on. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -161,7 +159,6 @@ export class EnginePort {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
 
-  /** Ends everything. */
   async close(): Promise<void> {
     this.#isDraining = true;
     const closed = new Promise((resolve) => this.#server.close(resolve));

@@ -39,7 +39,6 @@ interface EnginePortParts {
 }
 
 export interface OpenEnginePort {
-  /** address for others */
   readonly url: string;
   /** Takes no more requests, lets current ones end, and removes its registration. */
   close(): Promise<void>;

@@ -9,7 +9,6 @@ const MAX_SESSIONS = 1_024;
 /** Requests of a session that may arrive out of order. */
 const WINDOW = 8_192;
 
-/** Used counts of one session: all below `floor`, and those in `used`. */
 interface Session {
   /** sequence number among this process's hellos */
   readonly number: number;
@@ -19,8 +18,8 @@ interface Session {
 
 /**
  * Sessions and their used signatures: an overheard signature cannot be used again. A hello can be replayed,
- * so nothing is stored for it: the name of its session proves that it was created here, and the session takes
- * memory only with its first signature, which requires the secret.
+ * so nothing is stored for it: a session takes memory only with its first signature, which requires the
+ * secret.
  */
 export class Sessions {
   /** Key of the session names. It ends with this process, as do the sessions. */

@@ -21,7 +21,6 @@ export class Strangers {
     this.#patienceMs = patienceMs;
   }
 
-  /** Adds a new connection. */
   add(socket: Socket): void {
     const now = performance.now();
     this.#since.set(socket, now);

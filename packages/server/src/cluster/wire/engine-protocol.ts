@@ -62,7 +62,6 @@ const WHITESPACE: NamesOfKinds<WhitespaceOption> = {
 
 // The origin has the span that counts.
 const { traceParent: _inOrigin, ...CARRIED } = DEFAULT_GENERATE;
-/** Fields of every request with their default values. */
 export const REQUEST_FIELDS: Readonly<Record<string, unknown>> = CARRIED;
 
 /** Allowed names of the parts of a request; for a prompt by its kind. */

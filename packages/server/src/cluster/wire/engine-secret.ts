@@ -25,7 +25,6 @@ export class EngineSecret {
   }
 }
 
-/** An unguessable, unique name. */
 export function nonce(): string {
   return randomBytes(18).toString('base64url');
 }

@@ -49,7 +49,6 @@ export const STATUS = {
   draining: 503,
 } as const;
 
-/** Answer to a hello. */
 export interface HelloAnswer {
   readonly protocol: string;
   readonly version: string;

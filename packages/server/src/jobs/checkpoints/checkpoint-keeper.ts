@@ -50,7 +50,7 @@ export interface KeeperOptions {
    * hour, so that fast training does not fill the disk. Default 50.
    */
   readonly maxRestorable?: number;
-  /** Receives the digest of each version that no checkpoint has any more. */
+  /** Receives the digest of each version without a checkpoint. */
   readonly retire: (digest: string) => void;
   readonly log: (line: string) => void;
 }

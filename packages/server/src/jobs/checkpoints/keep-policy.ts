@@ -19,7 +19,6 @@ const OPTIMIZER_STATES = 2;
 const PART = /^(?:best|(last|every|optimizer)=([1-9]\d{0,6}))$/;
 const MAX_NUMBER = 1_000_000;
 
-/** True if a text is a policy. */
 export function isKeepPolicy(text: string): boolean {
   return text === 'all' || partsOf(text) !== null;
 }

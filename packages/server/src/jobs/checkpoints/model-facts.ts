@@ -44,7 +44,6 @@ function configOf({ kind, config }: Job): Partial<TrainingConfig> | null {
   return kind === 'rl' ? ((config['resolved'] ?? {}) as Partial<TrainingConfig>) : null;
 }
 
-/** Newest step at that time. */
 function newestAt(states: readonly CheckpointState[], at: number): number {
   return states.findLast(({ createdAt }) => createdAt <= at)?.step ?? 0;
 }

@@ -21,7 +21,6 @@ interface Removal {
   readonly name: string;
   readonly numCheckpoints: number;
   readonly bytes: number;
-  /** Part of `bytes` for optimizer states, including those of checkpoints that stay. */
   readonly optimizerBytes: number;
 }
 

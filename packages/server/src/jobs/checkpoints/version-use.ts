@@ -16,8 +16,7 @@ interface Use {
 
 /**
  * Records the versions that requests of this process use in the database, so that no process removes their
- * checkpoints. A step that a request names is held for a day; the newest, which the bare name means, while
- * requests for it run.
+ * checkpoints. A step that a request names is held for a day; the newest while requests for it run.
  */
 export class VersionUse {
   readonly #store: Pick<Store, 'holdCheckpoint' | 'now'>;

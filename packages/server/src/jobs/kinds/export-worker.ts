@@ -4,7 +4,6 @@ import { ExportJobs, type ExportJobsOptions } from './export.ts';
 
 const DELETED = 'the export was deleted';
 
-/** Runs queued exports, one after the other. */
 export class ExportWorker implements ExportQueue {
   readonly #machine: JobMachine<'export'>;
 
@@ -16,7 +15,6 @@ export class ExportWorker implements ExportQueue {
     this.#machine.start();
   }
 
-  /** Stops after returning the export in flight to the queue. */
   stop(): Promise<void> {
     return this.#machine.stop();
   }

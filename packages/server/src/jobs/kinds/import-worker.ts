@@ -17,7 +17,6 @@ const LOOK_MS = 500;
 /** As long as other processes wait for a silent trainer: one that only restarts is back by then. */
 const MAX_ABSENCE_MS = 30_000;
 
-/** Requests that wait for the end of one job. */
 interface Waiting {
   numRequests: number;
   /** Settles when it ended in this process, or the service stops. */

@@ -55,7 +55,6 @@ export interface TrainingJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TrainingBackend;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
@@ -80,7 +79,6 @@ export interface TrainingJobsOptions {
 }
 
 export interface TrainerElsewhere {
-  /** id of its base model */
   readonly baseModel: string;
   /** Scores of fixed tokens by that model, to compare the trainer with. */
   readonly scores: () => Promise<FixedScores>;
@@ -403,7 +401,6 @@ function unreachableWarning(error: unknown, since: number): JobWarning | null {
   };
 }
 
-/** The hold on a job, and its reporting. */
 interface HeldBy {
   readonly lease: JobLease;
   readonly trace: JobTrace | null;

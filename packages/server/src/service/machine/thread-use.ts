@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 
 import { readGroupFile, readSystemFile, type ReadText } from '../../hosts/computing/control-group.ts';
 
-/** Amount in use, and its limit. */
 export interface Use {
   readonly used: number;
   readonly limit: number;

@@ -4,9 +4,7 @@ import { ComputeArbiter } from '../../hosts/computing/compute-arbiter.ts';
 import { EmbeddedTransfers } from '../../hosts/transfers/embedded-transfers.ts';
 
 export interface BaseExport {
-  /** GGUF file of the base model. */
   readonly modelPath: string;
-  /** Its name in the written files. */
   readonly name: string;
   readonly format: 'merged-gguf' | 'merged-safetensors';
   readonly dtype: 'f16' | 'f32';

@@ -26,13 +26,11 @@ export interface JobWorkers {
   readonly training: TrainingQueue;
   readonly exports: ExportQueue;
   readonly imports: AdapterImporter;
-  /** Starts taking jobs. */
   run(): void;
   /** Checks for work now, after a change in the database. */
   notify(): void;
   /** Takes no more jobs, and returns current ones to the queue. */
   stop(): Promise<void>;
-  /** Ends the hosts. */
   close(): Promise<void>;
 }
 
@@ -40,7 +38,6 @@ interface JobWorkerParts {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }
@@ -52,9 +49,7 @@ export async function openJobWorkers(
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
     readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
-    /** See `TrainingJobsOptions`. */
     readonly publish?: PublishStep;
-    /** Default null: no tracing. */
     readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {

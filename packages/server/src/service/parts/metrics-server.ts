@@ -22,10 +22,7 @@ export interface MetricsServerParts {
   readonly allowedHosts: readonly string[];
 }
 
-/**
- * `/metrics` and the health of a process without other HTTP, protected like those of one with it. Does not
- * listen yet.
- */
+/** `/metrics` and the health of a process without other HTTP, protected like those of one with it. */
 export function createMetricsServer(parts: MetricsServerParts): FastifyInstance {
   const { store, metrics, access, health, allowedHosts } = parts;
   const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });

@@ -17,7 +17,6 @@ import { setDatabaseAside } from '../../seams/data/set-database-aside.ts';
 import type { DataMetrics } from '../../seams/metrics/data-metrics.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
-/** State that outlives a process. */
 export interface ServiceData {
   readonly store: SqlStore;
   readonly blobs: Blobs;

@@ -67,14 +67,13 @@ type PlainSettings = Pick<SettingValues, (typeof PLAIN_SETTINGS)[number]>;
  */
 export interface ServiceConfig extends PlainSettings {
   readonly role: Role;
-  /** Absolute path. */
   readonly dataDirectory: string;
   readonly database: StoreLocation;
   /** Null: blobs are in the data folder. */
   readonly bucket: Extract<BlobLocation, { kind: 's3' }> | null;
   /** Shared by engines and the API processes that call them; null for a process that is neither. */
   readonly engineSecret: string | null;
-  /** At least one; the first is the default model. */
+  /** The first is the default model. */
   readonly models: readonly ModelConfig[];
   readonly vllm: VllmConfig;
   /** A file that exists, or a name for the system to find. */
@@ -89,7 +88,6 @@ export interface ServiceConfig extends PlainSettings {
   readonly adoptsBlobs: boolean;
   readonly trustsClock: boolean;
   readonly snapshotSteps: number;
-  /** Absolute path. */
   readonly trainingDataDirectory: string | null;
   /** Null: this machine trains. */
   readonly trainer: TrainerConfig | null;

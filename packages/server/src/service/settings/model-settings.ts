@@ -28,7 +28,6 @@ export type ToolParser = (typeof TOOL_PARSERS)[number];
 const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
-/** A model as set by the user. */
 export interface ModelEntry {
   /** null: derived from the file name */
   readonly id: string | null;
@@ -171,7 +170,6 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
   }
 }
 
-/** First bytes of a GGUF file. */
 const MAGIC = 'GGUF';
 
 function fileProblem(path: string): string | null {

@@ -23,7 +23,6 @@ export interface ConfigSources {
   readonly configPath: string | null;
 }
 
-/** Settings that apply to this process. */
 export interface ReadSettings {
   /** With defaults. `model` and `vllm` are null: see `models` and `servers`. */
   readonly values: SettingValues;

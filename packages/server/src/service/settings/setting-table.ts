@@ -37,13 +37,11 @@ const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** Values by setting, defaults included. */
 export type SettingValues = { readonly [Name in SettingName]: SettingValue<(typeof SETTINGS)[Name]> };
 
 /** Names that a command line may offer. */
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
 
-/** The row of a setting. */
 export function settingRow(name: SettingName): SettingRow {
   return SETTINGS[name];
 }

@@ -3,7 +3,6 @@ import type { TinkerProfileName } from '@trainyard/tinker';
 import { ServerError } from '../../seams/faults/server-error.ts';
 import { settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 
-/** Server that trains instead of this machine. */
 export interface TrainerConfig {
   /** address of a server of the Tinker protocol, without `/api/v1` */
   readonly url: string;

@@ -5,14 +5,13 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { SharedPrompts } from './shared-prompts.ts';
 import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/recorded-choice.ts';
 
-/** Finds records by id; missing ones are unknown, expired or another entity's. */
+/** Missing records are unknown, expired or another entity's. */
 export type FindRecords = (recordIds: readonly string[]) => Promise<ReadonlyMap<string, SampledTokens>>;
 
 /** Records per query: each costs the store's thread some 10 µs. */
 const FOUND_AT_ONCE = 64;
 
 export interface WantedRecords {
-  /** Keyed by id. */
   records: ReadonlyMap<string, RecordedChoice>;
   /** Choices without all of their own tokens and log-probabilities that have no record either. */
   numUnknown: number;

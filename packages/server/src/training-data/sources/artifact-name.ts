@@ -1,7 +1,6 @@
 import type { ArtifactObject } from '@trainyard/protocol';
 import type { Artifact } from '@trainyard/store';
 
-/** A requested version. */
 export type ArtifactVersion = number | 'latest';
 
 const SCHEME = 'wandb-artifact:///';

@@ -5,13 +5,11 @@ import { parseArtifactUrl } from './artifact-name.ts';
 import { openDataFile } from './data-file.ts';
 import { readDataUrl } from './data-url.ts';
 
-/** Place of the URL in the request. */
 export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
 
 const FORMS =
   'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` if the service has a folder for it (`--training-data-dir`)';
 
-/** Sources of training data. */
 interface TrainingDataParts {
   store: Pick<Store, 'findArtifact'>;
   blobs: Blobs;

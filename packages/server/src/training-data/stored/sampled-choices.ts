@@ -6,11 +6,9 @@ import { TrajectoryFormatError } from '../wire/trajectory-format-error.ts';
 import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 import { readStoredRecords } from './stored-group.ts';
 
-/** A reply of a stored trajectory with its sampled tokens. */
 export interface SampledChoice {
   /** 0: the first history; from 1 on the additional ones. */
   readonly history: number;
-  /** Index in the history. */
   readonly item: number;
   readonly tokenIds: readonly number[];
   /** NaN for missing ones. */

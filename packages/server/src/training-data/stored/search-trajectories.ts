@@ -22,7 +22,6 @@ export interface FoundTrajectory extends TrajectorySummary {
   readonly excerpt: string;
 }
 
-/** Found items and the progress of the search. */
 export interface FoundPage extends Page<FoundTrajectory> {
   /** Id of the last row searched; null without rows. */
   readonly lastId: string | null;

@@ -81,7 +81,6 @@ function readTargets(targets: readonly LoraTarget[]): LinearName[] {
   return LINEAR_NAMES.filter((name) => targets.includes(`${name}_proj`));
 }
 
-/** API names of linear layers. */
 export function toTargets(targets: readonly string[]): string[] {
   return LORA_TARGETS.filter((target) => targets.includes(target.replace('_proj', '')));
 }

@@ -3,7 +3,6 @@ import { isObject } from '../../seams/json/is-object.ts';
 
 /** A trajectory's choice that names the service's record of its sampling. */
 
-/** A choice as recorded. */
 export interface SampledTokens {
   readonly promptTokenIds: Int32Array;
   /** Includes the stop token. */
@@ -24,7 +23,6 @@ export type RecordedChoice =
   | ({ readonly kind: 'sampled' } & SampledTokens)
   | { readonly kind: 'plain'; readonly promptTokenIds?: Int32Array };
 
-/** A difference between a choice and its record, with the record's value. */
 interface Contradiction {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
@@ -46,7 +44,6 @@ interface NamedRecord {
 export function namedRecord(item: unknown): NamedRecord | null {
   if (!isObject(item)) return null;
   if (!isObject(item['message']) && item['role'] !== 'assistant') return null;
-  // With its own tokens and log-probabilities, it needs only the sampling settings of the record.
   const own = ownTokens(item);
   const isNeeded = own === null;
   const { record_id: id } = item;

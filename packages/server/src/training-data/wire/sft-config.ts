@@ -10,9 +10,7 @@ import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@t
 /** Longest conversation for any base model; also ART's limit. */
 const MAX_CONVERSATION_TOKENS = 32_768;
 
-/** Settings of a supervised job, as its row stores them. */
 export interface SftJobConfig {
-  /** Complete settings for the trainer. */
   resolved: SftConfig;
   /** Keys unknown to this version, and the unused rest of a list of learning rates. */
   ignoredKeys: string[];

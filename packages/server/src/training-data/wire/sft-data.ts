@@ -85,7 +85,6 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
   return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
 }
 
-/** Converts LangChain calls to those of a chat, and tool results to text. */
 function withMessages(value: unknown): unknown {
   if (!isObject(value) || !Array.isArray(value['messages'])) return value;
   const messages = withReadableResults(withChatCalls(value['messages']));

@@ -29,9 +29,7 @@ export function configNameOf({
   throw RequestError.invalid([{ loc: ['body', 'config'], msg, type: 'value_error' }]);
 }
 
-/** Settings of a job, as its row stores them. */
 export interface JobConfig {
-  /** Complete settings for the trainer. */
   resolved: TrainingConfig;
   /** `experimental_config` as sent. */
   requested: Record<string, unknown>;

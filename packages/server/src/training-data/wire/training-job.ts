@@ -13,7 +13,6 @@ export interface JobProgress {
   waitingFor: WaitingForObject | null;
 }
 
-/** Converts a job to its API object. */
 export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJobObject {
   const { ignoredKeys, resolved } = job.config;
   const { group_outcomes: groupOutcomes, ...counts } = progress.started ?? {};

@@ -1,6 +1,5 @@
 import type { ValidationItem } from '@trainyard/protocol';
 
-/** Place of a value in a request's body. */
 export type Place = readonly (string | number)[];
 
 /** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */

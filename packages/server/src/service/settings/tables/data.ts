@@ -7,7 +7,6 @@ const DATABASE_FORM =
   'postgres://USER@HOST:PORT/DATABASE (missing parts and the password can be set in the variables of libpq: PGHOST, PGPASSWORD, PGPASSFILE and so on)';
 const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
 
-/** Data. */
 export const DATA = {
   dataDir: {
     kind: 'text',

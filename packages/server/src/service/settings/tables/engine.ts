@@ -1,6 +1,5 @@
 import type { SettingRow } from '../setting-row.ts';
 
-/** Engine. */
 export const ENGINE = {
   capacityTokens: {
     kind: 'integer',

@@ -1,7 +1,6 @@
 import { TOOL_PARSERS } from '../model-settings.ts';
 import type { SettingRow } from '../setting-row.ts';
 
-/** Base models. */
 export const MODELS = {
   model: {
     kind: 'text',

@@ -9,7 +9,6 @@ const HOST_LIST = /^(?:\*|\.?[\w.:-]+)(?:,(?:\*|\.?[\w.:-]+))*$/;
 const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|https?:\/\/[^\s/,]+))*$/;
 const ORIGIN_FORM = 'a comma-separated list of origins (https:// or http://, no path), localhost or *';
 
-/** Roles and network. */
 export const NETWORK = {
   role: {
     kind: 'text',

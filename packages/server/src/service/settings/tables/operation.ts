@@ -3,7 +3,6 @@ import type { SettingRow } from '../setting-row.ts';
 /** `9100`, `10.0.0.7:9100`, `[::1]:9100`. */
 export const METRICS_LISTEN = /^(?:(\[[0-9a-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/;
 
-/** Operation. */
 export const OPERATION = {
   drainGraceMs: {
     kind: 'integer',

@@ -4,7 +4,6 @@ import { LOGPROBS_MODES } from '@trainyard/protocol/fields';
 import { DEFAULT_MAX_LOGPROBS } from '../../../gateway/forms/shared/logprob-limit.ts';
 import type { SettingRow } from '../setting-row.ts';
 
-/** Requests. */
 export const REQUESTS = {
   maxRequests: {
     kind: 'integer',

@@ -2,7 +2,6 @@ import { DEFAULT_KEEP_POLICY, isKeepPolicy, KEEP_POLICY_FORM } from '../../../jo
 import { readLifetime } from '../../../seams/contract/lifetime-setting.ts';
 import type { SettingRow } from '../setting-row.ts';
 
-/** Retention. */
 export const RETENTION = {
   choiceRecords: {
     kind: 'choice',

@@ -4,7 +4,6 @@ import { URL_FORM, URL_PATTERN, type SettingRow } from '../setting-row.ts';
 
 const PROFILES = Object.keys(TINKER_PROFILES) as TinkerProfileName[];
 
-/** Training. */
 export const TRAINING = {
   snapshotSteps: {
     kind: 'integer',

@@ -1,6 +1,5 @@
 import type { SettingRow } from '../setting-row.ts';
 
-/** vLLM servers. */
 export const VLLM = {
   vllm: {
     kind: 'text',
