@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { ConversationKey } from '../contract/conversation.ts';
 import { StoreError } from '../contract/errors.ts';
+import type { BeforeUnpacking } from '../contract/kept-scope.ts';
+import type { SqlResult, SqlRow } from '../contract/sql.ts';
 import { SqlStore } from '../sql-store.ts';
 import { MemoryDatabase, MemorySql } from '../testing/memory-sql.ts';
 
@@ -75,5 +77,43 @@ test('is unknown if it is deleted while it is read, and empty if its items are',
     deletingFirst(() => conversations.deleteItem(key, 'a'));
     expect(await read(), name).toEqual(name === 'readAll' ? [] : { items: [], hasMore: false });
     await conversations.delete(key);
+  }
+});
+
+test('no text is read before there is room for it', async () => {
+  const { conversations, keptAnswers } = store;
+  const text = JSON.stringify(Array.from({ length: 500 }, () => crypto.randomUUID()));
+  await conversations.create({ ...key, metadata: '{}', items: [{ id: 'a', item: text }] });
+  const answer = { ...key, keyId: 'key', modelId: null, status: 'completed', answer: text, input: text } as const;
+  await keptAnswers.keep({ ...answer, id: 'resp', itemIds: ['msg'] });
+  const { length } = text;
+  const reads: Record<string, [number, (before: BeforeUnpacking) => Promise<unknown>]> = {
+    readAll: [length, (before) => conversations.readAll(key, { before })],
+    listItems: [length, (before) => conversations.listItems(key, { limit: 1, isAscending: true }, before)],
+    findItem: [length, (before) => conversations.findItem(key, 'a', before)],
+    findItemOfAny: [length, (before) => conversations.findItemOfAny(key, 'a', before)],
+    'find an answer': [length, (before) => keptAnswers.find(key, 'resp', before)],
+    'find an answer and its input': [2 * length, (before) => keptAnswers.findWhole(key, 'resp', before)],
+    'find an item of an answer': [length, (before) => keptAnswers.findItem(key, 'msg', before)],
+  };
+  const statements = vi.spyOn(database, 'run');
+  for (const [name, [numBytes, read]] of Object.entries(reads)) {
+    statements.mockClear();
+    const told: number[] = [];
+    const refuse = async (bytes: number) => {
+      told.push(bytes);
+      throw new Error('no room');
+    };
+    await expect(read(refuse), name).rejects.toThrow('no room');
+    const values = statements.mock.results.flatMap(({ value }) =>
+      (value as SqlResult<SqlRow>).rows.flatMap((row) => Object.values(row)),
+    );
+    const numRead = values.reduce<number>(
+      (sum, value) => sum + (value instanceof Uint8Array ? value.byteLength : 0),
+      0,
+    );
+    expect(numRead, name).toBeLessThan(100);
+    expect(told, name).toEqual([numBytes]);
+    expect(await read(async () => {}), name).not.toBeNull();
   }
 });

@@ -21,12 +21,13 @@ import type { BeforeUnpacking, KeptScope } from '../contract/kept-scope.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import {
   type ConversationRow,
+  type ItemPlace,
   type ItemRow,
   type PackedItem,
   sizeOfItems,
   toConversation,
 } from '../tables/kept-answers/conversation-table.ts';
-import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
+import { packJson, unpackJson } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes, prunedTo } from './entity-bytes.ts';
 import type { RequestsInProgress } from './requests-in-progress.ts';
@@ -167,7 +168,11 @@ export class ConversationStore implements Conversations {
     return await toItems(items);
   }
 
-  async listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null> {
+  async listItems(
+    key: ConversationKey,
+    query: ConversationPageQuery,
+    before?: BeforeUnpacking,
+  ): Promise<ConversationPage | null> {
     const { after, limit, isAscending } = query;
     const row = await this.#row(key);
     if (row === undefined) return null;
@@ -175,22 +180,29 @@ export class ConversationStore implements Conversations {
     const place = after === undefined || !isName(after) ? null : await conversations.placeOf(row.position, after);
     if (after !== undefined && place === null)
       throw new StoreError('store.cursor_unknown', '`after` is not the id of an item');
+    if (before !== undefined)
+      await before(await conversations.measureItems(row.position, place, isAscending, limit + 1));
     const found = await conversations.listItems(row.position, place, isAscending, limit + 1);
     if (found.length === 0 && (await this.#isGone(key, row))) return null;
     return { items: await toItems(found.slice(0, limit)), hasMore: found.length > limit };
   }
 
-  async findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null> {
+  async findItem(key: ConversationKey, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null> {
     const row = isName(itemId) ? await this.#row(key) : undefined;
     if (row === undefined) return null;
-    return await toItem(await openTables(this.#sql).conversations.findItem(row.position, itemId));
+    return await this.#item(await openTables(this.#sql).conversations.locateItem(row.position, itemId), before);
   }
 
   async findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null> {
     if (!isName(itemId)) return null;
-    const row = await openTables(this.#sql).conversations.findItemOfAny(scope, itemId);
-    if (row !== undefined) await before?.(unpackedBytes(row.item));
-    return await toItem(row);
+    return await this.#item(await openTables(this.#sql).conversations.locateItemOfAny(scope, itemId), before);
+  }
+
+  async #item(place: ItemPlace | undefined, before: BeforeUnpacking | undefined): Promise<ConversationItem | null> {
+    if (place === undefined) return null;
+    await before?.(place.text_bytes);
+    const row = await openTables(this.#sql).conversations.getItem(place);
+    return row === undefined ? null : { id: row.id, item: await unpackJson(row.item) };
   }
 
   async deleteItem(key: ConversationKey, itemId: string): Promise<Conversation | null> {
@@ -302,10 +314,6 @@ async function packItems(items: readonly ConversationItem[]): Promise<PackedItem
 
 function idsOf(items: readonly PackedItem[]): string[] {
   return items.map(({ id }) => id);
-}
-
-async function toItem(row: ItemRow | undefined): Promise<ConversationItem | null> {
-  return row === undefined ? null : { id: row.id, item: await unpackJson(row.item) };
 }
 
 /** Unpacks one item after another, because each text in the thread pool takes extra memory. */

@@ -140,23 +140,32 @@ export class KeptAnswerStore implements KeptAnswers {
     return 'no_room';
   }
 
-  async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {
-    const row = isName(id) ? await openTables(this.#sql).keptAnswers.find(scope, id) : undefined;
+  async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
+    if (!isName(id)) return null;
+    const { keptAnswers } = openTables(this.#sql);
+    const heads = before && (await keptAnswers.findHeads(scope, id));
+    if (heads !== undefined) await before?.(unpackedBytes(heads.answer));
+    const row = await keptAnswers.find(scope, id);
     return row === undefined ? null : await toKeptAnswer(row);
   }
 
   async findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null> {
-    const row = isName(id) ? await openTables(this.#sql).keptAnswers.findWhole(scope, id) : undefined;
-    if (row === undefined) return null;
-    await before?.(unpackedBytes(row.answer) + unpackedBytes(row.input));
-    return { ...(await toKeptAnswer(row)), input: await unpackJson(row.input) };
+    if (!isName(id)) return null;
+    const { keptAnswers } = openTables(this.#sql);
+    const heads = before && (await keptAnswers.findHeads(scope, id));
+    if (heads !== undefined) await before?.(unpackedBytes(heads.answer) + unpackedBytes(heads.input));
+    const row = await keptAnswers.findWhole(scope, id);
+    return row === undefined ? null : { ...(await toKeptAnswer(row)), input: await unpackJson(row.input) };
   }
 
   async findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null> {
-    const row = isName(itemId) ? await openTables(this.#sql).keptAnswers.findItem(scope, itemId) : undefined;
-    if (row === undefined) return null;
-    await before?.(unpackedBytes(row.answer));
-    return { id: row.id, answer: await unpackJson(row.answer) };
+    if (!isName(itemId)) return null;
+    const { keptAnswers } = openTables(this.#sql);
+    const found = await keptAnswers.findItem(scope, itemId);
+    if (found === undefined) return null;
+    await before?.(unpackedBytes(found.head));
+    const row = await keptAnswers.getText(found.position);
+    return row === undefined ? null : { id: row.id, answer: await unpackJson(row.answer) };
   }
 
   async delete(scope: KeptScope, id: string): Promise<boolean> {

@@ -106,8 +106,12 @@ export interface Conversations {
   /** Reads all items in order. */
   readAll(key: ConversationKey, options?: ReadOptions): Promise<ConversationItem[] | null>;
   /** @throws {StoreError} `store.cursor_unknown` */
-  listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null>;
-  findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null>;
+  listItems(
+    key: ConversationKey,
+    query: ConversationPageQuery,
+    before?: BeforeUnpacking,
+  ): Promise<ConversationPage | null>;
+  findItem(key: ConversationKey, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null>;
   /** Finds the newest item with this id in any conversation of the scope. */
   findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null>;
   /** @returns the conversation without the item */

@@ -106,7 +106,7 @@ export interface KeptAnswers {
    * @param completes answer to the request, kept if this process computes it
    */
   begin(answer: NewLiveAnswer, completes?: IdempotentAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
-  find(scope: KeptScope, id: string): Promise<KeptAnswer | null>;
+  find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null>;
   /** The answer with its input, which may be a hundred times as long. */
   findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null>;
   /** Finds the newest answer that has this output item. */

@@ -5,5 +5,5 @@ export interface KeptScope {
   readonly project: string;
 }
 
-/** Called with the number of bytes before texts are unpacked. An error that it throws ends the call. */
+/** Called with the number of bytes before texts are read and unpacked. An error that it throws ends the call. */
 export type BeforeUnpacking = (numBytes: number) => Promise<void>;

@@ -1,6 +1,6 @@
 import type { Conversation, ConversationKey, NewConversation } from '../../contract/conversation.ts';
 import type { KeptScope } from '../../contract/kept-scope.ts';
-import type { Statements } from '../../contract/sql.ts';
+import type { SqlRow, Statements } from '../../contract/sql.ts';
 import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 /** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
@@ -32,6 +32,8 @@ export type ConversationRow = {
   text_bytes: number;
   num_items: number;
 };
+
+export type ItemPlace = { conversation_position: number; place: number; text_bytes: number };
 
 export type ItemRow = { id: string; item: Uint8Array<ArrayBuffer> };
 
@@ -145,31 +147,56 @@ export class ConversationTable {
 
   /** @param after place of the item before the first one; null: from the start or the end */
   async listItems(row: number, after: number | null, isAscending: boolean, limit: number): Promise<ItemRow[]> {
+    return await this.#page<ItemRow>('id, item', row, { after, isAscending, limit });
+  }
+
+  /** Bytes of the texts of the same items. */
+  async measureItems(row: number, after: number | null, isAscending: boolean, limit: number): Promise<number> {
+    const items = await this.#page<{ text_bytes: number }>('text_bytes', row, { after, isAscending, limit });
+    return items.reduce((sum, { text_bytes: numBytes }) => sum + numBytes, 0);
+  }
+
+  async #page<Row extends SqlRow>(
+    columns: string,
+    row: number,
+    { after, isAscending, limit }: { after: number | null; isAscending: boolean; limit: number },
+  ): Promise<Row[]> {
     const [comparison, order] = isAscending ? ['>', 'asc'] : ['<', 'desc'];
     const [condition, parameters] = after === null ? ['', []] : [`and place ${comparison} ?`, [after]];
-    return await this.#sql.all<ItemRow>(
-      `select id, item from conversation_items where conversation_position = ? ${condition} order by place ${order} limit ?`,
+    return await this.#sql.all<Row>(
+      `select ${columns} from conversation_items where conversation_position = ? ${condition} order by place ${order} limit ?`,
       row,
       ...parameters,
       limit,
     );
   }
 
-  async findItem(row: number, itemId: string): Promise<ItemRow | undefined> {
-    return await this.#sql.get<ItemRow>(
-      'select id, item from conversation_items where id = ? and conversation_position = ?',
+  /** Finds the place of an item, and the bytes of its text. */
+  async locateItem(row: number, itemId: string): Promise<ItemPlace | undefined> {
+    return await this.#sql.get<ItemPlace>(
+      'select conversation_position, place, text_bytes from conversation_items where id = ? and conversation_position = ?',
       itemId,
       row,
     );
   }
 
-  async findItemOfAny({ entityId, project }: KeptScope, itemId: string): Promise<ItemRow | undefined> {
-    return await this.#sql.get<ItemRow>(
-      `select i.id, i.item from conversation_items i join conversations c on c.position = i.conversation_position
+  /** The same for the newest item with this id in any conversation of the scope. */
+  async locateItemOfAny({ entityId, project }: KeptScope, itemId: string): Promise<ItemPlace | undefined> {
+    return await this.#sql.get<ItemPlace>(
+      `select i.conversation_position, i.place, i.text_bytes
+       from conversation_items i join conversations c on c.position = i.conversation_position
        where i.id = ? and c.entity_id = ? and c.project = ? order by c.used_at desc, c.position desc limit 1`,
       itemId,
       entityId,
       project,
+    );
+  }
+
+  async getItem({ conversation_position: row, place }: ItemPlace): Promise<ItemRow | undefined> {
+    return await this.#sql.get<ItemRow>(
+      'select id, item from conversation_items where conversation_position = ? and place = ?',
+      row,
+      place,
     );
   }
 

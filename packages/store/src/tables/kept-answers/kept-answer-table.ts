@@ -9,6 +9,7 @@ import type {
 import type { KeptScope } from '../../contract/kept-scope.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
+import { HEAD_BYTES } from './packed-json.ts';
 import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 /** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
@@ -34,6 +35,8 @@ export type KeptAnswerRow = {
   answer: Uint8Array<ArrayBuffer>;
   created_at: number;
 };
+
+type Heads = { answer: Uint8Array<ArrayBuffer>; input: Uint8Array<ArrayBuffer> };
 
 export type WholeAnswerRow = KeptAnswerRow & { input: Uint8Array<ArrayBuffer> };
 
@@ -115,6 +118,17 @@ export class KeptAnswerTable {
     return found?.position;
   }
 
+  /** Finds the starts of the texts, which state their lengths. */
+  async findHeads({ entityId, project }: KeptScope, id: string): Promise<Heads | undefined> {
+    return await this.#sql.get<Heads>(
+      `select substr(answer, 1, ${HEAD_BYTES}) as answer, substr(input, 1, ${HEAD_BYTES}) as input
+       from kept_answers where ${IN_SCOPE} and id = ?`,
+      entityId,
+      project,
+      id,
+    );
+  }
+
   async findWhole({ entityId, project }: KeptScope, id: string): Promise<WholeAnswerRow | undefined> {
     return await this.#sql.get<WholeAnswerRow>(
       `select ${COLUMNS}, a.input from kept_answers a where ${IN_SCOPE} and a.id = ?`,
@@ -124,16 +138,24 @@ export class KeptAnswerTable {
     );
   }
 
+  /** Finds the newest answer that has this output item. @returns its row and the start of its text */
   async findItem(
     { entityId, project }: KeptScope,
     itemId: string,
-  ): Promise<Pick<KeptAnswerRow, 'id' | 'answer'> | undefined> {
-    return await this.#sql.get<Pick<KeptAnswerRow, 'id' | 'answer'>>(
-      `select a.id, a.answer from kept_items i join kept_answers a on a.position = i.answer_position
+  ): Promise<{ readonly position: number; readonly head: Uint8Array<ArrayBuffer> } | undefined> {
+    return await this.#sql.get<{ position: number; head: Uint8Array<ArrayBuffer> }>(
+      `select a.position, substr(a.answer, 1, ${HEAD_BYTES}) as head from kept_items i join kept_answers a on a.position = i.answer_position
        where i.id = ? and ${IN_SCOPE} order by a.position desc limit 1`,
       itemId,
       entityId,
       project,
+    );
+  }
+
+  async getText(row: number): Promise<Pick<KeptAnswerRow, 'id' | 'answer'> | undefined> {
+    return await this.#sql.get<Pick<KeptAnswerRow, 'id' | 'answer'>>(
+      'select id, answer from kept_answers where position = ?',
+      row,
     );
   }
 

@@ -45,6 +45,9 @@ export async function unpackLines(packed: Uint8Array): Promise<string[]> {
 
 const BRACE = 0x7b;
 
+/** Longest start of a packed text that states its length. */
+export const HEAD_BYTES = 18;
+
 /** Bytes of the unpacked text, from the header of its zstd frame (RFC 8878, 3.1.1). */
 export function unpackedBytes(packed: Uint8Array): number {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);

@@ -16,6 +16,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import { toListedConversationItem } from '../responses/conversation-items.ts';
 import { quoted } from '../responses/kept-items.ts';
+import { roomOf } from '../responses/kept-room.ts';
 import { checkInclude } from '../responses/request.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { itemsToAdd, keyOf, known, refuse, toObject } from './route.ts';
@@ -56,7 +57,8 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
       checkQuery(request.query);
       const { after, limit = 20, order = 'desc' } = request.query;
       const key = keyOf(request);
-      const page = await conversations.listItems(key, { after, limit, isAscending: order === 'asc' });
+      const { open } = roomOf(request, parts);
+      const page = await conversations.listItems(key, { after, limit, isAscending: order === 'asc' }, open);
       const { items, hasMore } = known(page, key);
       return toList(items, hasMore);
     },
@@ -69,7 +71,7 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
       checkQuery(request.query);
       const key = keyOf(request);
       const { item_id: itemId } = request.params;
-      const item = await conversations.findItem(key, itemId);
+      const item = await conversations.findItem(key, itemId, roomOf(request, parts).open);
       if (item !== null) return toListedConversationItem(item);
       known(await conversations.find(key), key);
       throw unknownItem(itemId);

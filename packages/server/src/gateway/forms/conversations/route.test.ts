@@ -9,6 +9,7 @@ import type {
 import { StoreError } from '@trainyard/store';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { ByteBudget } from '../../bodies/byte-budget.ts';
 import { ScriptedEngineInference } from '../../../testing/scripted-engine.ts';
 import { readNamedEvents, TestServer } from '../../../testing/test-server.ts';
 
@@ -468,6 +469,27 @@ describe('conversation of a response', () => {
       await small.close();
     }
   });
+});
+
+test('reads of kept texts count in the memory of their key until they have ended', async () => {
+  const text = 'x'.repeat(100_000);
+  const id = await make({ items: [{ role: 'user', content: text, id: 'msg_1' }] });
+  const { id: answer } = await respond({ input: [{ role: 'user', content: text.slice(0, 1000) }] });
+  for (const [path, numBytes] of [
+    [`/v1/conversations/${id}/items`, 100_000],
+    [`/v1/conversations/${id}/items/msg_1`, 100_000],
+    [`/v1/responses/${answer}/input_items`, 1000],
+    [`/v1/responses/${answer}`, 500],
+  ] as const) {
+    const take = vi.spyOn(ByteBudget.prototype, 'take');
+    expect((await server.request('GET', path)).statusCode).toBe(200);
+    expect(
+      take.mock.calls.reduce((sum, [, bytes]) => sum + bytes, 0),
+      path,
+    ).toBeGreaterThan(numBytes);
+    await expect.poll(() => take.mock.contexts.every((budget) => (budget as ByteBudget).isWhole)).toBe(true);
+    take.mockRestore();
+  }
 });
 
 describe('a service that keeps no answers', () => {

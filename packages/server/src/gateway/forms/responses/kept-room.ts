@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { BeforeUnpacking } from '@trainyard/store';
 
+import type { BodyRoom } from '../../bodies/body-intake.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 
@@ -17,14 +18,17 @@ export interface KeptRoom {
 }
 
 /** Charges for stored texts as for a body of that size. */
-export function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: RouteParts): KeptRoom {
+export function roomOf(request: FastifyRequest, parts: RouteParts): KeptRoom {
+  const { chatBodyBytes } = parts.limits;
+  let room: BodyRoom | null = null;
   let taken = 0;
   let charged = 0;
   return {
     open: async (numBytes) => {
       const more = taken + numBytes - charged;
       if (more <= 0) return;
-      await request.bodyRoom?.charge(more);
+      room ??= request.bodyRoom ?? roomWithoutBody(request, parts);
+      await room.charge(more);
       charged += more;
     },
     take: (numBytes, param) => {
@@ -37,4 +41,9 @@ export function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: R
       );
     },
   };
+}
+
+/** Room in the same budget for a request without a body, until it has ended. */
+function roomWithoutBody(request: FastifyRequest, { intake, bodyBudgets, limits }: RouteParts): BodyRoom {
+  return intake.open(request, request.raw, { limit: limits.chatBodyBytes, budget: bodyBudgets.requests });
 }
