@@ -12,7 +12,6 @@ export const IS_BEHIND_PORT = process.env['TRAINYARD_TEST_ENGINE'] === 'port';
 
 export const TEST_SECRET = new EngineSecret('a secret of tests that has more than 32 characters');
 
-/** A member in its registered form. */
 export function engineMember(url: string, member: Partial<Member> = {}): Member {
   return {
     id: url,
@@ -48,7 +47,6 @@ export class MemberList {
     return () => undefined;
   }
 
-  /** Replaces the members and notifies all listeners. */
   set(members: readonly Member[]): void {
     this.members = members;
     this.#wake();

@@ -12,7 +12,6 @@ const ajv = new Ajv({ strict: false, allErrors: true });
 ajv.addSchema({ $id: 'document', ...(closed(DOCUMENT) as object) });
 const validators = new Map<string, ValidateFunction>();
 
-/** Documented operation of a route, if any. */
 export function operationOf(method: string, url: string): OpenApiOperation | undefined {
   const path = url.replaceAll(/:(\w+)/g, '{$1}').replace('/v1/models/*', '/v1/models/{model}');
   return DOCUMENT.paths[path]?.[method.toLowerCase()];

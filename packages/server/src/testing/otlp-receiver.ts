@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as received, with its attribute lists as objects. */
 export interface ReceivedSpan {
   readonly name: string;
   readonly traceId: string;
@@ -66,7 +65,6 @@ export class OtlpReceiver {
     return this.spans.filter((span) => span.name === name);
   }
 
-  /** @throws for none or more than one */
   only(name: string): ReceivedSpan {
     const [span, ...others] = this.named(name);
     if (span !== undefined && others.length === 0) return span;

@@ -32,8 +32,7 @@ export function toReadableChat<Chat extends { readonly messages?: readonly objec
 }
 
 /**
- * Messages with text-only tool results. Parts of other kinds stay unchanged: the reader of the messages
- * validates them.
+ * Messages with text-only tool results. Parts of other kinds stay unchanged.
  * @param messages and other items of a history
  * @param leftOut counts the replaced parts
  * @returns the messages themselves if nothing changes

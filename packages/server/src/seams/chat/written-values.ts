@@ -48,7 +48,6 @@ export function someTools(tools: Tools): NonNullable<Tools> | null {
   return tools?.length ? tools : null;
 }
 
-/** Tools as written; null if parsing lost nothing. */
 export function toolsTextOf(tools: readonly object[] | null | undefined): string | null {
   return tools && areWritten(tools) ? toOrderedJson(tools.map(writtenTool)) : null;
 }
@@ -86,13 +85,11 @@ export function mergedVariables(parts: readonly (object | null)[]): Variables {
   return merged;
 }
 
-/** Tools with the values that Python would parse from the source text. */
 export function pythonTools(tools: readonly object[] | null | undefined): readonly unknown[] | null {
   const text = toolsTextOf(tools);
   return text === null ? (tools ?? null) : (parsePythonValues(text) as unknown[]);
 }
 
-/** Template variables with the values that Python would parse; empty for none. */
 export function pythonVariables(variables: Variables | null | undefined): Variables {
   const text = sourceTextOf(variables);
   if (text === null) return variables ?? {};

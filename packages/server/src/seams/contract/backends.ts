@@ -30,7 +30,6 @@ export interface ServedAdapter {
   readonly path: string | null;
 }
 
-/** A request whose adapter can be found on any machine of the service. */
 export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'traceParent'> {
   readonly adapter: ServedAdapter | null;
   /** For the engine's log and traces on another machine; absent if neither is wanted. */
@@ -51,10 +50,9 @@ export interface RequestOrigin {
 /** Sampling from one base model and its trained models. */
 export interface ModelInference {
   /**
-   * Events of one request, ending in exactly one `completed` or `failed`. At most a small buffer is produced
-   * ahead of the reader. Leaving the loop, or aborting the signal, ends the request and frees its cache. With
-   * remote engines a second `started` may come: another engine restarts the request and earlier events are
-   * void.
+   * Events of one request, ending in exactly one `completed` or `failed`. Leaving the loop, or aborting the
+   * signal, ends the request and frees its cache. With remote engines a second `started` may come: another
+   * engine restarts the request and earlier events are void.
    */
   generate(request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
   /** Converts text, or a conversation, to ids. @throws {BackendFailure} */
@@ -128,7 +126,6 @@ export interface TrainingQueue {
   readonly baseModels: readonly string[] | null;
   /** Limits of its trainer; null or absent: none. */
   readonly limits?: TrainerLimits | null;
-  /** Checks for work now rather than at the next poll. */
   notify(): void;
   /**
    * Stops a cancelled or paused job, or one of a deleted model, at the next layer if it runs here.
@@ -140,7 +137,6 @@ export interface TrainingQueue {
 }
 
 export interface ExportQueue {
-  /** Checks for work now rather than at the next poll. */
   notify(): void;
   /** Stops a running export. Resolves when its reads and writes have ended. */
   cancelExport(exportId: string): Promise<void> | void;

@@ -5,7 +5,6 @@ import { RequestError } from '../faults/request-error.ts';
 
 export interface BaseModel {
   readonly id: string;
-  /** Longest sequence, prompt plus reply, in tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
   /** Reason why it cannot be trained; null or absent: none known. */

@@ -15,7 +15,6 @@ export type ResolvedModel =
       name: string;
       /** `entity/project/name` */
       root: string;
-      /** Milliseconds since the epoch. */
       createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */
@@ -35,7 +34,6 @@ export type ResolvedModel =
       base: BaseModel;
     };
 
-/** A parsed name. `step` null = the latest. */
 interface ModelName {
   entity: string | null;
   project: string | null;
@@ -85,7 +83,7 @@ async function bestStep(store: Store, model: Model, requested: string): Promise<
   throw new RequestError('request.unknown_model', message, { param: 'model' });
 }
 
-/** True if a resolved version is still kept. @param entityId of the caller */
+/** @param entityId of the caller */
 export async function isVersionThere(store: Store, model: ResolvedModel, entityId: string): Promise<boolean> {
   switch (model.kind) {
     case 'base':

@@ -19,7 +19,6 @@ export function does(role: Role, part: Part): boolean {
   return role === 'all' || role.split(',').includes(part);
 }
 
-/** True if sampling and training share the cores of this machine. */
 export function sharesCores(role: Role): boolean {
   return does(role, 'engine') && does(role, 'trainer');
 }

@@ -4,7 +4,7 @@ import { type LoraShape, type Model, replaceFile } from '@trainyard/store';
 
 export const MANIFEST_FILE = 'checkpoint.json';
 
-/** Identity of a checkpoint, in a small file of its folder. A lost database can be rebuilt from these files. */
+/** Identity of a checkpoint, in a small file of its folder: a lost database can be rebuilt from these files. */
 export interface CheckpointManifest {
   readonly format: 1;
   readonly entity: string;

@@ -90,9 +90,8 @@ export function claimDataDirectory(dataDirectory: string): () => void {
 }
 
 /**
- * Identity of the services that run on this folder one after the other, among all that share its database:
- * only a successor continues their unfinished work. Created with the folder. To serve on a copy too, remove
- * the file `instance` from the copy.
+ * Identity of the services that run on this folder one after the other: only a successor continues their
+ * unfinished work. To serve on a copy too, remove the file `instance` from the copy.
  */
 export function instanceOf(dataDirectory: string): string {
   const kept = readInstance(dataDirectory);

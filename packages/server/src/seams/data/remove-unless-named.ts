@@ -13,9 +13,9 @@ interface Parts {
 }
 
 /**
- * Removes a file if its row could not be written and no row names it: a commit that reports an I/O error may
- * have reached the disk. While that is unknown the file stays, and `removeOrphans` checks it at the next
- * start, after the database's log was read.
+ * Removes a file if its row could not be written and no row names it. A commit that reports an I/O error may
+ * have reached the disk: while that is unknown the file stays, and `removeOrphans` checks it at the next
+ * start.
  * @param error thrown by the write of the row
  * @returns true if a row names the file
  */

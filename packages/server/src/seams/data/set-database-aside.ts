@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 import { syncFolder } from '@trainyard/store';
 
-/** Renames a database file and its logs, to free its name for a new one. @returns the new path */
+/** @returns the new path */
 export function setDatabaseAside(path: string, why: string): string {
   const aside = `${path}.${why}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
   // The logs go first: next to a new file they would be taken for its own.

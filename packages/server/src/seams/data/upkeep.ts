@@ -72,7 +72,6 @@ export class Upkeep {
     this.#clock = new ClockWatch({ store, isTrusted: trustsClock, monotonic: this.#monotonic, log });
   }
 
-  /** Notices for the operator, one or two sentences each. */
   get notices(): string[] {
     return [this.#clock.notice, this.#blobNotice].filter((notice) => notice !== null);
   }
@@ -102,7 +101,6 @@ export class Upkeep {
     return this.#running;
   }
 
-  /** Resolves when the rounds in progress are over. */
   async settled(): Promise<void> {
     await this.#running;
   }

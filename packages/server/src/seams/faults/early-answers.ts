@@ -19,8 +19,7 @@ const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * Makes every answer before the end of the request's body readable: the rest of the body is read and dropped
- * within limits, then the connection is kept or closed in order. `100 Continue` is sent only once the body is
- * read.
+ * within limits, then the connection is kept or closed. `100 Continue` is sent only once the body is read.
  */
 export function answerEarly(app: FastifyInstance): void {
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -57,7 +56,6 @@ export function drainAfter(response: ServerResponse): void {
 }
 
 function isComing({ headers, complete }: IncomingMessage): boolean {
-  // Injected requests have no connection and no `complete`.
   if (complete !== false) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

@@ -25,8 +25,8 @@ const broken = { status: 500, type: 'server_error', retryable: false } as const;
 const unavailable = { status: 503, type: 'server_error', retryable: true } as const;
 
 /**
- * The only mapping of error codes to HTTP. Leaving a code out does not compile. `retryable` is sent as
- * `x-should-retry`, which overrides the clients' own rule.
+ * The only mapping of error codes to HTTP. `retryable` is sent as `x-should-retry`, which overrides the
+ * clients' own rule.
  */
 export const HTTP_FAULTS = {
   ...REQUEST_FAULTS,
@@ -90,7 +90,6 @@ export function asContextExceeded(error: Error, contextLength: number): BackendF
   return new BackendFailure('context_length_exceeded', message, 'input_tokens');
 }
 
-/** A failure of a job or an export that this process found, with a message for its client. */
 export class JobFault extends Error {
   override readonly name = 'JobFault';
   readonly code: FaultCode;
@@ -132,9 +131,9 @@ const WORDS: Partial<Record<FaultCode, string>> = {
 };
 
 /**
- * Client-safe message of a failure, for an answer, an event or a record: the only way from an error to a text
- * that leaves this process. Refusals keep their message. Service failures may contain file names of this
- * machine; their messages stay in its log.
+ * Client-safe message of a failure: the only way from an error to a text that leaves this process. Refusals
+ * keep their message. Service failures may contain file names of this machine; their messages stay in its
+ * log.
  */
 export function clientFailure(thrown: unknown): { code: FaultCode; message: string } {
   const code = codeOf(thrown);
@@ -147,7 +146,6 @@ export function clientFailure(thrown: unknown): { code: FaultCode; message: stri
 
 /** Refusals repeat names that a client chose, which may be as long as the body. */
 const MAX_MESSAGE_CHARACTERS = 8_000;
-/** The same limit for a field name, or a part of a place. */
 const MAX_NAME_CHARACTERS = 200;
 
 function shortened(text: string, most: number): string {
@@ -167,7 +165,6 @@ export interface ErrorAnswer {
   status: number;
   body: ErrorBody;
   headers: Readonly<Record<string, string>>;
-  /** True if the service should log the failure. */
   isInternal: boolean;
 }
 
@@ -207,7 +204,6 @@ export function toErrorAnswer(
   };
 }
 
-/** Places of faults that name no field. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   'store.cursor_unknown': ['query', 'after'],
   'request.idempotency_mismatch': ['header', 'Idempotency-Key'],

@@ -3,7 +3,6 @@ import { BackendFailure } from './backend-failure.ts';
 /** Failures to load an adapter that a retry does not fix. */
 const LOAD_REFUSALS: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
 
-/** True if an engine or server refused an adapter; false if it did not answer. */
 export function isLoadRefusal(error: unknown): error is BackendFailure {
   return error instanceof BackendFailure && LOAD_REFUSALS.has(error.code);
 }

@@ -35,7 +35,6 @@ export function refuseRouteMisses(app: FastifyInstance): void {
   app.setNotFoundHandler(refuse);
 }
 
-/** Routes for replies and tokens, for messages. */
 const INFERENCE_PATHS =
   '/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /inference/v1/generate, /v1/tokenize, /v1/detokenize, /v1/models';
 

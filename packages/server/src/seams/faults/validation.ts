@@ -32,10 +32,8 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
   return validate;
 };
 
-/** Fastify reads the errors from the function, as with Ajv. */
 type FastifyValidator = ((data: unknown) => boolean) & { errors?: AjvError[] | null };
 
-/** Returns the faults of a value; null: none. */
 type Failures = (data: unknown) => AjvError[] | null;
 
 function textFailures(schema: FastifySchema): Failures {

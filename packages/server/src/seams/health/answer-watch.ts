@@ -2,7 +2,6 @@ import { settledWithin } from '@trainyard/store';
 
 /** Lifetime of a result, ms: probes of several watchers share one. */
 const FRESH_MS = 2_000;
-/** Time limit of a probe, ms. */
 const TIMEOUT_MS = 2_000;
 
 export interface AnswerWatchOptions {

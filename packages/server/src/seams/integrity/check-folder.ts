@@ -37,9 +37,8 @@ const passed = new Map<string, string>();
 
 /**
  * Compares the files of a checkpoint or adapter with their recorded digests. Unchanged files are not read
- * again, so a repeated check costs a `stat` per file.
- * Folders of earlier releases have a digest only of their weights: their other files are accepted once, and
- * their digests recorded.
+ * again. Folders of earlier releases have a digest only of their weights: their other files are accepted
+ * once, and their digests recorded.
  * @throws {DamagedFileError}
  */
 export async function checkFolder(directory: string, check: FolderCheck): Promise<void> {

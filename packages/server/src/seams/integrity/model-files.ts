@@ -28,8 +28,7 @@ export interface ModelFilesOptions {
 
 /**
  * Digests of the model files on this machine. The first reading of a file is recorded; its content must not
- * change afterwards. A file with unchanged inode, size, mtime and ctime is opened at once and read again in
- * the background.
+ * change afterwards. A file with unchanged stat data is opened at once and read again in the background.
  */
 export class ModelFiles {
   readonly #options: ModelFilesOptions;

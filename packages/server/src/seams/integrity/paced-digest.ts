@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 const CHUNK_BYTES = 1 << 20;
 const PAUSE_MS = 2;
 
-/** SHA-256 of a file (hex), read in the background: a file of 100 GB takes minutes. */
+/** SHA-256 of a file (hex), read in the background. */
 export async function pacedDigest(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES, signal })) {

@@ -13,8 +13,7 @@ export function fieldDeeperThan(body: unknown, limit: number): string[] | null {
 
 /**
  * True if a JSON value nests lists and objects deeper than `limit` levels. Recursion stops at the limit: code
- * that visits such a value to its end (serialisers, templates) overflows the stack at about ten thousand
- * levels, which fit into 20 KB.
+ * that visits the whole value overflows the stack at about ten thousand levels, which fit into 20 KB.
  */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   return isContainer(value) && isContainerDeeperThan(value, limit);

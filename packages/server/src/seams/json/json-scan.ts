@@ -69,9 +69,7 @@ function behindValue(text: string, start: number): number {
   return text.length;
 }
 
-/** Size figures of a text; repeated names count each time. */
 export interface JsonMeasure {
-  /** Depth of lists and objects. */
   depth: number;
   /** Strings, member names, lists and objects; not numbers. */
   numValues: number;

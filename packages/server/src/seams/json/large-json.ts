@@ -25,10 +25,7 @@ export function mayHoldInfinity(text: string): boolean {
  * a conversation of 50,000 messages are below it.
  */
 export const MAX_JSON_VALUES = 300_000;
-/**
- * See {@link JsonMeasure}. Objects with all different names cost most: 0.2 s at the limit, up to 4 s for 8
- * MB.
- */
+/** Objects with all different names cost most: 0.2 s at the limit, up to 4 s for 8 MB. */
 export const MAX_JSON_NAMES = 131_072;
 
 /** Measures the text of a large body; null for a small one, which is within the limits. */

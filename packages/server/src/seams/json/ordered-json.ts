@@ -28,7 +28,6 @@ export function toOrderedJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** True if the value contains a Map or a JsonText. */
 function holdsOrder(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   if (value instanceof Map || value instanceof JsonText) return true;

@@ -17,14 +17,12 @@ const MEMBER: Within = { function: { parameters: 'kept' }, parameters: 'kept', i
 const TOOL: Within = { ...MEMBER, tools: { each: MEMBER } };
 /** Members outside the schema reach templates, too. */
 const TOOLS: Within = { each: ['kept', TOOL] };
-/** Template inputs other than the messages. */
 const VARIABLES: Within = { tools: TOOLS, chat_template_kwargs: 'kept' };
 const CALLS: Places = { each: { function: { arguments: 'kept' }, args: 'kept' } };
 const MESSAGES = { each: { tool_calls: CALLS, tools: TOOLS } };
 const CHOICES = { each: { message: { tool_calls: CALLS } } };
 const HISTORY: Within = { ...VARIABLES, messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };
 const EXCHANGE: Within = { request: { ...VARIABLES, messages: MESSAGES }, response: { choices: CHOICES } };
-/** Parts of a message in the Messages API form. */
 const BLOCKS = { each: { input: 'kept' } } as const;
 const MESSAGE_EXCHANGE: Within = {
   request: { messages: { each: { content: BLOCKS } } },

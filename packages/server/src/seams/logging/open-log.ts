@@ -4,9 +4,7 @@ import { toLogLine } from './log-line.ts';
 export type LogFormat = 'text' | 'json';
 
 export interface LogOptions {
-  /** `text`: lines for people; `json`: one object per line. */
   readonly format: LogFormat;
-  /** Part of the service that this process is, such as `api`. */
   readonly role: string;
   /** Identifies the process within a service; null while unknown. */
   readonly instance: () => string | null;

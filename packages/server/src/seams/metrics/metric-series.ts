@@ -67,7 +67,6 @@ export class Counts<Label extends string> extends Series<Label, Count> {
   }
 }
 
-/** Histogram of one series. */
 export class Spread {
   readonly #bounds: readonly number[];
   /** One more than the bounds: the last counts values above all of them. */

@@ -23,10 +23,9 @@ export interface MetricSources {
 
 /**
  * Metrics for Prometheus: vLLM's names for sampling, so that its dashboards work, `trainyard_` names for the
- * rest.
- * Labels contain no names chosen by tenants: `model_name` is the base model, `handler` the route. With
- * several models, series without one base model have no `model_name`. All series can be summed over the
- * processes of a service except the queue's: it is in the database and equal everywhere.
+ * rest. Labels contain no names chosen by tenants. With several models, series without one base model have no
+ * `model_name`. All series can be summed over the processes of a service except the queue's, which are equal
+ * everywhere.
  */
 export class ServiceMetrics {
   readonly inference: InferenceMetrics;
@@ -112,7 +111,6 @@ export class ServiceMetrics {
     this.#durations.of(handler, method).add(seconds);
   }
 
-  /** Counts refusals by limit, not by key. */
   countRefusal(limit: keyof KeyLimits): void {
     this.#refusals.inc({ limit: KEY_LIMIT_NAMES[limit] });
   }

@@ -54,7 +54,6 @@ export class AnswerMemory {
     this.#wake();
   }
 
-  /** Marks the answer as being sent. */
   complete(hold: AnswerHold): void {
     if (!this.#collecting.delete(hold)) return;
     this.#numSent += hold.numEntries;

@@ -29,9 +29,8 @@ export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
 /** A generation with its first output, so that any refusal of the engine can still be a plain HTTP error. */
 export interface OpenedGeneration {
   started: StartedEvent;
-  /** Rendered prompt, control tokens included; null unless requested. */
+  /** Control tokens included; null unless requested. */
   promptText: string | null;
-  /** Null unless the request asks for prompt scores. */
   scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncIterableIterator<OutputEvent | CompletedEvent, void>;
@@ -39,7 +38,6 @@ export interface OpenedGeneration {
   end(): Promise<void>;
 }
 
-/** Receives every output of a request before its reader. */
 export interface OutputRecorder {
   begin(promptTokenIds: readonly number[]): void;
   /** @returns the event to pass on */

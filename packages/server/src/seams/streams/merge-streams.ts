@@ -1,6 +1,5 @@
 /** An item of one of several streams. */
 export interface Merged<Item> {
-  /** Index of its stream. */
   source: number;
   item: Item;
 }

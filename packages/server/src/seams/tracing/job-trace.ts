@@ -13,9 +13,8 @@ type TracedJob = Pick<Job, 'id' | 'kind' | 'modelId' | 'createdAt' | 'origin'>;
 export type JobOutcome = 'succeeded' | 'failed' | 'stopped';
 
 /**
- * A job as a trace of its own; its id is the job's without dashes. Each worker adds an `attempt` with its
- * work. The span of the whole job, from submission to end, has an id derived from the job's; the worker that
- * ends the job creates it. It links to the request that made the job.
+ * A job as a trace of its own; its id is the job's without dashes. Each worker adds an `attempt`. The span of
+ * the whole job is created by the worker that ends it, and links to the request that made the job.
  */
 export class JobTrace {
   readonly #tracing: Tracing;
@@ -25,7 +24,6 @@ export class JobTrace {
   #lastStepAt = Date.now();
   #numSteps = 0;
 
-  /** Starts attempt `number`, after a claim. */
   constructor(tracing: Tracing, job: TracedJob, number: number) {
     this.#tracing = tracing;
     this.#whole = wholeJob(tracing, job);
@@ -80,7 +78,6 @@ export class JobTrace {
   }
 }
 
-/** Records the end of a job that no worker had. */
 export function traceJobStopped(tracing: Tracing | null, job: TracedJob): void {
   if (tracing !== null) endWhole(wholeJob(tracing, job), 'stopped', null);
 }

@@ -15,17 +15,16 @@ import { FLUSH_MS, type Tracing } from './tracing.ts';
 
 export interface TracingOptions {
   readonly serviceVersion: string;
-  /** Part of the service that this process is, such as `api`. */
   readonly role: string;
   readonly instance: string;
   readonly log: Log;
 }
 
 /**
- * Tracing by the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER` and the others,
- * which the libraries read from the process's environment. Sends OTLP over HTTP in JSON, in batches with low
- * priority: spans that cannot be sent are dropped.
- * @returns null, with no library loaded, unless an endpoint is set or `OTEL_TRACES_EXPORTER` is `otlp`
+ * Tracing by the standard variables of OpenTelemetry, which the libraries read from the process's
+ * environment. Sends OTLP over HTTP in JSON, in batches: spans that cannot be sent are dropped.
+ * @returns null, with no library loaded, unless `OTEL_EXPORTER_OTLP_ENDPOINT` is set or
+ * `OTEL_TRACES_EXPORTER` is `otlp`
  * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export async function openTracing({ serviceVersion, role, instance, log }: TracingOptions): Promise<Tracing | null> {

@@ -10,7 +10,6 @@ declare module 'fastify' {
     genAiOperation?: GenAiOperation;
   }
   interface FastifyRequest {
-    /** Span of the request; null without tracing. */
     span: Span | null;
   }
 }
@@ -57,7 +56,6 @@ function tellStatus(span: Span, status: number): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Records the code of the error that the client received. */
 export function tellFault({ span }: Pick<FastifyRequest, 'span'>, code: string): void {
   span?.setAttribute('trainyard.error.code', code);
 }

@@ -18,14 +18,12 @@ export function readTraceParent(text: string | null): SpanContext | null {
   return isSpanContextValid(context) ? context : null;
 }
 
-/** Span of a request: ours, or the client's if we make none. */
 export function traceParentOf({ span, headers }: Pick<FastifyRequest, 'span' | 'headers'>): string | null {
   if (span !== null) return toTraceParent(span.spanContext());
   const sent = headers['traceparent'];
   return typeof sent === 'string' && readTraceParent(sent) !== null ? sent : null;
 }
 
-/** Trace id of a request, for the log; null without one. */
 export function traceIdOf(request: Pick<FastifyRequest, 'span' | 'headers'>): string | null {
   return readTraceParent(traceParentOf(request))?.traceId ?? null;
 }

@@ -75,7 +75,6 @@ export class Checker {
     this.#oracle = parts.oracle;
   }
 
-  /** Rows, events, steps and digests. All processes have ended. */
   async checkRows(): Promise<void> {
     const jobs = await this.#query<JobRow>('select * from jobs order by position');
     const events = await this.#query<EventRow>(
@@ -307,7 +306,6 @@ export class Checker {
         this.#found(`${process} lost job ${id} to another, and nothing had happened to it`);
   }
 
-  /** Each gradient step is charged once. */
   async #checkTrainedTokens(events: readonly EventRow[]): Promise<void> {
     const rows = await this.#query<{ num_requests: number | null; num_tokens: number | null }>(
       `select cast(sum(num_requests) as bigint) as num_requests, cast(sum(completion_tokens) as bigint) as num_tokens

@@ -15,7 +15,6 @@ export interface Answer {
   readonly isReplay: boolean;
 }
 
-/** A violation of a guarantee. */
 export class Violation extends Error {}
 
 export interface ClientOptions {

@@ -5,7 +5,6 @@ export const NUM_DATASETS = 4;
 
 const WORDS = ['yes', 'no', 'perhaps', 'never', 'always', 'soon', 'later', 'now'];
 
-/** Body of a training job. */
 export function rolloutJob(modelId: string, dataset: number): object {
   return {
     model_id: modelId,
@@ -14,7 +13,6 @@ export function rolloutJob(modelId: string, dataset: number): object {
   };
 }
 
-/** Body of a supervised job. */
 export function lessonJob(modelId: string, dataset: number): object {
   const lines = [0, 1, 2, 3].map((index) =>
     JSON.stringify({
@@ -39,7 +37,6 @@ export function rolloutGroups(dataset: number): object[] {
   }));
 }
 
-/** Numbers of groups and trajectories in `rolloutGroups`. */
 export const GROUPS_OF_JOB = 3;
 export const TRAJECTORIES_OF_JOB = 6;
 

@@ -10,7 +10,6 @@ import type { VirtualTime } from './virtual-time.ts';
 const DAY_MS = 24 * 3_600_000;
 /** Name of the correct rows. */
 const CURRENT = 'current_rows';
-/** Name of the rows from the middle of the schedule. */
 export const OLDER = 'older_rows';
 /** As in services, except for the share: a schedule has few blobs. */
 const RULES = orphanRules({ removeOrphans: 'known', orphanDays: 7, binDays: 7, orphanShare: 1 });
@@ -22,7 +21,6 @@ const AGING = `
 export interface DisasterParts {
   readonly time: VirtualTime;
   readonly connection: SchemaConnection;
-  /** Starts a process without faults. */
   readonly start: (name: string) => Promise<ServiceProcess>;
   readonly log: (line: string) => void;
   readonly found: (violation: string) => void;
@@ -63,9 +61,9 @@ async function emptiedDatabase(parts: DisasterParts): Promise<void> {
 }
 
 /**
- * Weeks under an older database must not remove blobs that the newer one names. No weeks pass in the
- * exception of decision 51: the database knows all blobs, and some of them only as announced, because the
- * older rows are from the middle of the last job.
+ * Weeks under an older database must not remove blobs that the newer one names. In the exception of decision
+ * 51 no weeks pass: the database knows some blobs only as announced, because the older rows are from the
+ * middle of the last job.
  */
 async function olderDatabase(parts: DisasterParts): Promise<void> {
   const { connection, start, found, count } = parts;

@@ -14,7 +14,6 @@ const SERVER_LIMITS = /set local (lock_timeout|statement_timeout|idle_in_transac
 /** Clock that `PostgresSql` reads under the writers' lock: milliseconds since the epoch. */
 const NOW = /^\d{13}$/;
 const CANCELLED = /\0C57014\0/;
-/** Protocol number of a request to cancel another connection's statement. */
 export const CANCEL_REQUEST = 80_877_102;
 /** Maximum time of a timer. */
 const FOREVER_MS = 2 ** 31 - 1;
@@ -35,7 +34,6 @@ export interface NetworkOptions {
  * timeouts are virtual.
  */
 export class DisturbedNetwork {
-  /** Address of the database through this network. */
   readonly database: string;
   readonly #proxy: PostgresProxy;
   readonly #connections: Set<DisturbedConnection>;

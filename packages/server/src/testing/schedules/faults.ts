@@ -14,7 +14,6 @@ export type MessageFault = 'cut before' | 'cut after' | 'slow' | 'silence';
  * Faults of a request to the bucket. `lost`: it is executed without an answer; `broken`: with half an answer.
  */
 export type BucketFault = 'refused' | 'lost' | 'busy' | 'broken' | 'slow';
-/** Faults of a notification. */
 export type NotificationFault = 'dropped' | 'doubled' | 'late';
 /** Faults of a process at a point: killed or stopped before or after it. */
 type ProcessFault = 'killed before' | 'killed after' | 'stopped before' | 'stopped after' | 'stopped shortly';
@@ -109,7 +108,6 @@ export class Faults {
     return this.#draw(process, BUCKET_FAULTS, 0.1);
   }
 
-  /** True if a file system does not answer. */
   ofFolder(process: SimulatedProcess): boolean {
     return this.#draw(process, ['no answer'], 0.01) !== null;
   }

@@ -7,12 +7,10 @@ export const LEDGER_CLOCK = 'ledger.now';
 const TURN_MS = 7_000;
 
 /**
- * Makes a schema record writes to a job without its claim. A worker that has lost a job usually repeats the
- * next worker's actions, so its writes look like repeated events: only the database knows the connection, by
- * each process's `application_name`. It also records claims lost by time, transactions with a command's
- * effect and those that keep an answer (a death between the two is rare, and a repeated command shows only
- * after a change in between), and processes that take over or answer another's request, mostly with the same
- * answer.
+ * Makes a schema record writes to a job without its claim. Only the database knows the connection, by each
+ * process's `application_name`: writes of a worker that has lost a job look like repeated events. It also
+ * records claims lost by time, transactions with a command's effect and those that keep an answer, and
+ * processes that take over or answer another's request.
  */
 export const LEDGER = `
   create table ledger_claims (job_id text primary key, process text not null, renewed_at bigint not null);

@@ -48,7 +48,6 @@ export interface ScheduleResult {
   readonly faults: ReadonlyMap<string, number>;
   readonly numJobs: number;
   readonly numGivenUp: number;
-  /** Virtual duration. */
   readonly virtualMs: number;
 }
 
@@ -63,7 +62,6 @@ interface Slot {
   dataDirectory: string;
 }
 
-/** Plays one schedule, and checks its result. */
 export async function playSchedule(options: ScheduleOptions): Promise<ScheduleResult> {
   const schedule = new Schedule(options);
   return await schedule.play();
@@ -351,7 +349,6 @@ class Schedule {
     await purging.close();
   }
 
-  /** State of the processes, for debugging. */
   #state(): string {
     const states = this.#slots.map(({ name, numLives, process, service }) => {
       const state =

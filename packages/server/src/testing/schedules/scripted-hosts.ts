@@ -20,13 +20,12 @@ import { trainJob } from '../../hosts/training/train-job.ts';
 import { SnapshotCopier } from '../../hosts/training/snapshot-copier.ts';
 import { retryOf } from '../../seams/faults/retry-of.ts';
 
-/** Waits while the process is stopped. */
 export type Pass = () => Promise<void>;
 
 /**
  * A trainer host's work in this thread: the real training loop and files, over the smallest model that
- * learns. Every gradient step changes the weights depending on its data and the previous weights, so the
- * digest of a version shows which jobs made it, in which order, and how often each.
+ * learns. Every gradient step depends on its data and the previous weights, so the digest of a version shows
+ * which jobs made it, in which order, and how often each.
  */
 export class BigramTraining implements TrainingBackend {
   readonly #options: { readonly blobs: Blobs; readonly workDirectory: string; readonly pass: Pass };

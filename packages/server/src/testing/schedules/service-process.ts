@@ -26,29 +26,24 @@ import type { WriterTurns } from './writer-turns.ts';
 export const BASE_MODEL = { id: 'tiny/bigram', contextLength: 512, vocabSize: 259 };
 const CACHE_BYTES = 1_000_000_000;
 
-/** Shared state of the processes. */
 export interface World {
   readonly time: VirtualTime;
   readonly faults: Faults;
   /** folder of everything that is on disk */
   readonly directory: string;
-  /** address of a schema */
   readonly database: string;
   readonly turns: WriterTurns;
   /** of all processes, including those killed during their start */
   readonly networks: Set<DisturbedNetwork>;
-  /** address of the bucket; null: blobs are in a shared folder */
   readonly bucket: string | null;
   readonly log: (line: string) => void;
 }
 
 export interface ProcessSettings {
-  /** short: it is part of a socket's path */
   readonly name: string;
   readonly role: 'api' | 'trainer' | 'all';
   /** its data folder, which is its identity: an earlier process may have used it */
   readonly dataDirectory: string;
-  /** address of a schema; default: that of the world */
   readonly database?: string;
   /** Default false. */
   readonly adoptsBlobs?: boolean;
@@ -130,7 +125,6 @@ export class ServiceProcess {
     this.#network.abandon(isTold);
   }
 
-  /** Ends it like an operator. */
   async close(): Promise<void> {
     await this.process.run(async () => {
       for (const cleanup of this.#cleanups.toReversed()) await cleanup();

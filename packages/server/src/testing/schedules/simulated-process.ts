@@ -3,9 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 const processes = new AsyncLocalStorage<SimulatedProcess>();
 
 /**
- * One of several processes in this thread. All its external actions await `pass`: databases, blobs, layer
- * runs. A killed one never continues there and its timers do not fire, so it cleans nothing up; a stopped one
- * continues later.
+ * One of several processes in this thread. All its external actions await `pass`. A killed one never
+ * continues there and its timers do not fire, so it cleans nothing up; a stopped one continues later.
  */
 export class SimulatedProcess {
   readonly name: string;
@@ -24,7 +23,6 @@ export class SimulatedProcess {
     return processes.getStore();
   }
 
-  /** Runs code as part of this process. */
   run<Result>(work: () => Result): Result {
     return processes.run(this, work);
   }

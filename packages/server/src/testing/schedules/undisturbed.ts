@@ -20,7 +20,6 @@ import { LORA } from './workload.ts';
  */
 export async function learnUndisturbed(place: {
   readonly directory: string;
-  /** address of a schema */
   readonly database: string;
 }): Promise<Oracle> {
   const time = new VirtualTime();

@@ -39,15 +39,13 @@ const QUIET_TURNS = 3;
 
 /**
  * Virtual time for all code of this thread: timers, `performance.now` and `Date.now`. It follows the real
- * clock at a higher speed, and jumps to the next timer when nothing is in progress, so that leases of half a
- * minute cost nothing. It slows down while an operation takes long, so that a busy machine causes no
- * timeouts. Timers of a killed process never fire, those of a stopped one fire when it continues, and its
- * `Date.now` has its own error.
+ * clock at a higher speed, and jumps to the next timer when nothing is in progress. It slows down while an
+ * operation takes long, so that a busy machine causes no timeouts. Timers of a killed process never fire,
+ * those of a stopped one fire when it continues, and its `Date.now` has its own error.
  */
 export class VirtualTime {
   #timers: VirtualTimer[] = [];
   #passed = 0;
-  /** Time by which clocks were set ahead, ms. */
   #steppedMs = 0;
   #seenAt = real.now();
   #quietTurns = 0;
@@ -78,7 +76,6 @@ export class VirtualTime {
     return EPOCH_MS + this.#steppedMs + this.now;
   }
 
-  /** Replaces the clocks and timers of this thread. */
   begin(): void {
     this.#seenAt = real.now();
     this.#isRunning = true;

@@ -17,7 +17,6 @@ export interface SubmittedModel {
   readonly jobs: SubmittedJob[];
   readonly exportIds: string[];
   numLogs: number;
-  /** Steps whose deletion a client received. */
   readonly deletedSteps: Set<number>;
   isDeleted: boolean;
 }
@@ -131,7 +130,6 @@ async function deleteOldStep(client: ScheduleClient, model: SubmittedModel, at: 
   model.deletedSteps.add(oldest);
 }
 
-/** A client that uploads an adapter. */
 export async function importAdapter({ client, time, submitted }: Parts, name: string): Promise<void> {
   const begun = await client.send('POST', `${PREVIEW}/adapters`, { base_model: BASE_MODEL.id });
   const adapter = { id: accepted(begun).id, weights: `weights of ${name}`, isDeleted: false };
