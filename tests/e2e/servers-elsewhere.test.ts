@@ -150,7 +150,7 @@ describe('a Tinker server', () => {
     [
       'what answers is something else',
       async () => ({ TRAINYARD_TRAINER_URL: await listening(web) }),
-      /is no Tinker server \(200 for \/api\/v1\/healthz\): --trainer-url is the address without \/api\/v1$/,
+      /is not a Tinker server \(HTTP 200 for \/api\/v1\/healthz\)\. --trainer-url is the address without \/api\/v1$/,
     ],
     [
       'the key is wrong',
@@ -159,7 +159,7 @@ describe('a Tinker server', () => {
         TRAINYARD_TRAINER_PROFILE: 'hosted',
         TRAINYARD_TRAINER_KEY: 'tml-wrong',
       }),
-      /refuses the key \(401\): set TRAINYARD_TRAINER_KEY to one that it knows$/,
+      /refuses the key \(HTTP 401\)\. Set TRAINYARD_TRAINER_KEY to a valid key$/,
     ],
     [
       'it is of a version that nobody knows',
@@ -168,7 +168,7 @@ describe('a Tinker server', () => {
         server.fault = ({ route }) => (route === 'forward_backward' ? { kind: 'status', status: 404 } : null);
         return { TRAINYARD_TRAINER_URL: server.url };
       },
-      /of a version that this service does not know \(404 for an empty forward_backward, expected 415 or 422\)$/,
+      /has an unsupported version \(HTTP 404 for an empty forward_backward, expected 415 or 422\)$/,
     ],
     [
       'it has not the base model that is named',
@@ -182,11 +182,11 @@ describe('a Tinker server', () => {
   });
 
   it.each<[string, () => Promise<string>, RegExp]>([
-    ['is not there', deserted, /no Tinker server answers at \S+ \(ECONNREFUSED\): start it, or correct --trainer-url/],
+    ['is not there', deserted, /no Tinker server answers at \S+ \(ECONNREFUSED\)\. Start it, or correct --trainer-url/],
     [
       'hangs',
       () => listening(silence),
-      /takes connections and does not answer within 15 s: it hangs, or is no Tinker server/,
+      /accepts connections but does not answer within 15 s: it hangs or is not a Tinker server/,
     ],
   ])('that %s is told at the start, which goes on', async (_what, url, words) => {
     const service = await started({ TRAINYARD_TRAINER_URL: await url() });
@@ -262,7 +262,7 @@ describe('a Tinker server', () => {
     await expect.poll(async () => (await client.trainingJobs.retrieve(id)).status).toBe('failed');
     const { data } = await client.trainingJobs.events(id);
     expect(JSON.stringify(data.at(-1))).toMatch(
-      /another base model than the file of the setting model: log-probabilities of 63 fixed tokens differ by \S+ nats on average \(at most 0\.15 are rounding\); give both the same weights/,
+      /base model of the Tinker server differs from the file in --model: log-probabilities of 63 fixed tokens differ by \S+ nats on average \(rounding explains at most 0\.15\)\. Use the same weights on both/,
     );
   });
 });

@@ -21,7 +21,7 @@ export function readAdapterArchive(bytes: Uint8Array): PeftFiles {
   const config = files.get('adapter_config.json');
   const weights = files.get('adapter_model.safetensors');
   if (config === undefined || weights === undefined)
-    throw wireFault(`the archive of an adapter holds ${[...files.keys()].slice(0, 10).join(', ') || 'no files'}`);
+    throw wireFault(`an adapter archive contains only ${[...files.keys()].slice(0, 10).join(', ') || 'no files'}`);
   return { config: Buffer.from(config).toString('utf8'), weights };
 }
 
@@ -30,7 +30,7 @@ function unzipped(bytes: Uint8Array): Uint8Array {
   try {
     return gunzipSync(bytes);
   } catch (cause) {
-    throw wireFault('the archive of an adapter is damaged', cause);
+    throw wireFault('an adapter archive is damaged', cause);
   }
 }
 
@@ -41,7 +41,7 @@ function* tarFiles(bytes: Uint8Array): Generator<[name: string, content: Uint8Ar
     if (header.every((byte) => byte === 0)) return;
     const size = sizeOf(header.subarray(124, 136));
     const content = bytes.subarray(at + BLOCK, at + BLOCK + size);
-    if (content.length < size) throw wireFault('the archive of an adapter is cut off');
+    if (content.length < size) throw wireFault('an adapter archive is truncated');
     const type = String.fromCharCode(header[156]!);
     if (type === '0' || type === '\0') yield [textIn(header.subarray(0, 100)), content];
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
@@ -55,7 +55,7 @@ function sizeOf(field: Uint8Array): number {
     ? field.subarray(1).reduce((value, byte) => value * 256 + byte, 0)
     : parseInt(textIn(field).trim(), 8);
   if (Number.isSafeInteger(size) && size >= 0) return size;
-  throw wireFault('the archive of an adapter is no tar file');
+  throw wireFault('an adapter archive is not a tar file');
 }
 
 function textIn(field: Uint8Array): string {

@@ -37,7 +37,7 @@ export function intakeFor(modelPath: string): AdapterIntake {
       if (!(cause instanceof TrainerError) || cause.code !== 'trainer.adapter_invalid') throw cause;
       throw new TrainerError(
         'trainer.remote_differs',
-        `the adapter that the Tinker server made does not fit the base model of this service: ${cause.message}; check --trainer-model`,
+        `the adapter from the Tinker server does not fit the base model of this service: ${cause.message}. Check --trainer-model`,
         { cause },
       );
     } finally {
@@ -52,7 +52,7 @@ function namedModules(text: string, { targets }: LoraConfig): string {
   try {
     config = JSON.parse(text) as Record<string, unknown>;
   } catch (cause) {
-    throw wireFault('the configuration of an adapter is no JSON', cause);
+    throw wireFault('an adapter configuration is not JSON', cause);
   }
   const modules = config['target_modules'] ?? targets.map((layer) => `${layer}_proj`);
   return JSON.stringify({ ...config, target_modules: modules });
@@ -64,6 +64,6 @@ function requireShape(found: LoraConfig, wanted: LoraConfig): void {
   if (shapeOf(found) === shapeOf(wanted)) return;
   throw new TrainerError(
     'trainer.remote_differs',
-    `the Tinker server made an adapter of ${shapeOf(found)}; asked for was one of ${shapeOf(wanted)}`,
+    `the Tinker server returned an adapter with ${shapeOf(found)}; requested was ${shapeOf(wanted)}`,
   );
 }

@@ -21,10 +21,10 @@ export async function fetchAdapter(
     const reply: Reply = await http.send('GET', route, { timeoutMs: DOWNLOAD_TIMEOUT_MS });
     if (reply.status < 300 || reply.status >= 400) return readAdapterArchive(accepted(reply, 'archive').body);
     const location = reply.headers.get('location');
-    if (location === null) throw wireFault('an archive is elsewhere, and it does not say where');
+    if (location === null) throw wireFault('the redirect of an archive has no location');
     route = new URL(location, http.url).href;
   }
-  throw wireFault('an archive is elsewhere again and again');
+  throw wireFault('an archive has too many redirects');
 }
 
 /** Deletes if possible; a checkpoint that stays only takes room on the server. Never throws. */

@@ -42,7 +42,7 @@ export function measureScale({ weights }: PeftFiles): MeasuredScale {
   const numValues = tensors.reduce((sum, { numValues }) => sum + numValues, 0);
   const logarithm = tensors.reduce((sum, tensor) => sum + (tensor.numValues / numValues) * tensor.logFactor, 0);
   if (!Number.isFinite(logarithm))
-    throw wireFault(`a fresh adapter has ${tensors.length} random halves, and no root mean square of them`);
+    throw wireFault(`the scale of a new adapter cannot be measured from its ${tensors.length} random halves`);
   return {
     factor: Math.exp(logarithm),
     differs: Math.abs(logarithm) > chance(numValues),

@@ -147,7 +147,7 @@ test.each([0.1, 40])(
     const learner = await bench.learner();
     const there = await run(learner, job({ gradientSteps: 4 }));
     expect(bench.logged.find((line) => line.includes('weight decay'))).toMatch(
-      /draws fresh adapters [\d.]+ times as large/,
+      /initialises adapters [\d.]+ times as large/,
     );
     expect(there.metrics).toHaveLength(4);
     const keys = ['policy_loss', 'grad_norm', 'kl_sampler', 'ratio_mean'];

@@ -117,8 +117,8 @@ async function compareBase(model: RemoteModel, base: FixedScores): Promise<numbe
   if (mean <= MAX_MEAN_DIFFERENCE) return mean;
   throw new TrainerError(
     'trainer.remote_differs',
-    `the Tinker server has another base model than the file of the setting model: ${words} (at most ${MAX_MEAN_DIFFERENCE} are rounding); ` +
-      'give both the same weights, or correct --trainer-model',
+    `the base model of the Tinker server differs from the file in --model: ${words} (rounding explains at most ${MAX_MEAN_DIFFERENCE}). ` +
+      'Use the same weights on both, or correct --trainer-model',
   );
 }
 
@@ -144,7 +144,7 @@ async function tryGradients(
   }
   throw new TrainerError(
     'trainer.remote_differs',
-    `the Tinker server's gradient is not the sum that was asked for, by no way that is known (${found.join('; ')}): try another --trainer-profile`,
+    `no known recipe makes the Tinker server return the requested sum of gradients (${found.join('; ')}). Try another --trainer-profile`,
   );
 }
 
@@ -172,7 +172,7 @@ async function faultOf(
     if (!(Math.abs(ratio - 1) <= 0.02)) return `${what} gives ${ratio.toPrecision(3)} of the norm of a sum`;
   const moved = await movedBy(recipe, model, trial, { norm: one, clip: 0 });
   if (Math.abs(moved / TRIAL_CHANGE - 1) > 0.3)
-    return `a step along it goes ${(moved / TRIAL_CHANGE).toPrecision(3)} of the way`;
+    return `a step along the gradient changes the loss by ${(moved / TRIAL_CHANGE).toPrecision(3)} of the expected amount`;
   return null;
 }
 
@@ -213,7 +213,7 @@ async function requireNorm(
 ): Promise<number> {
   const norm = await normUnder(recipe, model, facts, sequences);
   if (norm !== null && Number.isFinite(norm) && norm > 0) return norm;
-  throw wireFault(`the norm of a gradient is ${norm}`);
+  throw wireFault(`a gradient norm is ${norm}`);
 }
 
 /** Norm reported by a step of length 0. */

@@ -256,7 +256,7 @@ export class TinkerLearner implements LearnerSession {
     logprobs.forEach((values, index) => {
       const { tokens } = sequences[index]!;
       if (values.length !== tokens.length)
-        throw wireFault(`a sequence of ${tokens.length} tokens came back with ${values.length} log-probabilities`);
+        throw wireFault(`a sequence of ${tokens.length} tokens has ${values.length} log-probabilities`);
     });
     return logprobs;
   }
@@ -298,7 +298,7 @@ export class TinkerLearner implements LearnerSession {
       await passed();
       const metrics = await stepped();
       const norm = facts.profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined);
-      if (norm === undefined) throw wireFault('a step does not tell the norm of its gradient, which clipping needs');
+      if (norm === undefined) throw wireFault('a step reports no gradient norm, which clipping needs');
       return norm;
     } finally {
       await copy.unload();
@@ -331,8 +331,8 @@ export class TinkerLearner implements LearnerSession {
     if (record?.url === facts.http.url && record.baseModel === facts.baseModel) return record;
     throw new TrainerError(
       'trainer.config_invalid',
-      `the weights to go on from were ${record === null ? 'not trained by a Tinker server, which takes none from outside' : 'trained by another Tinker server, and their state is there'}: ` +
-        'train this model where it was begun, or begin a new one here',
+      `the weights to continue from were ${record === null ? 'not trained by a Tinker server, and it cannot import weights' : 'trained by another Tinker server, which has their state'}. ` +
+        'Continue this model where it was started, or start a new one here',
     );
   }
 
@@ -351,7 +351,7 @@ export class TinkerLearner implements LearnerSession {
         if (id < 0 || id >= vocabSize)
           throw new TrainerError(
             'trainer.token_out_of_range',
-            `token ${id} is not of the vocabulary, which has ${vocabSize} tokens`,
+            `token ${id} is outside the vocabulary of ${vocabSize} tokens`,
           );
   }
 
@@ -361,7 +361,7 @@ export class TinkerLearner implements LearnerSession {
     if (maxTokens === null || longest <= maxTokens) return;
     throw new TrainerError(
       'trainer.config_invalid',
-      `a sequence of ${longest} tokens is longer than the ${maxTokens} that the Tinker server takes: lower \`max_sequence_length\``,
+      `a sequence has ${longest} tokens, but the Tinker server accepts at most ${maxTokens}. Lower \`max_sequence_length\``,
     );
   }
 
@@ -371,9 +371,13 @@ export class TinkerLearner implements LearnerSession {
       return await work();
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#spoilt = new TrainerError('trainer.host_lost', `a step ended half-way (${why}): the weights are unknown`, {
-        cause: error,
-      });
+      this.#spoilt = new TrainerError(
+        'trainer.host_lost',
+        `a step was interrupted (${why}), so the weights are unknown`,
+        {
+          cause: error,
+        },
+      );
       throw error;
     }
   }
@@ -416,6 +420,6 @@ function requireFinite(what: string, value: number): void {
   if (Number.isFinite(value)) return;
   throw new TrainerError(
     'trainer.non_finite',
-    `${what} is ${value}: the job stops here and its last checkpoint stays in use`,
+    `${what} is ${value}. The job stops, and the last checkpoint stays in use`,
   );
 }

@@ -98,9 +98,9 @@ export class TinkerTrainer {
     replaceFile(path, `${JSON.stringify(proof)}\n`);
     const compared =
       proof.meanDifference === null
-        ? 'its base model was not compared'
-        : `its base model differs by ${proof.meanDifference.toExponential(1)} nats a token`;
-    log(`the Tinker server takes gradients as ${proof.recipe}, clips by ${proof.clipping}; ${compared}`);
+        ? 'base model not compared'
+        : `base model differs by ${proof.meanDifference.toExponential(1)} nats per token`;
+    log(`the Tinker server uses gradient recipe ${proof.recipe} and clipping ${proof.clipping}; ${compared}`);
     const line = wordsOfScale(proof.initialScale);
     if (line !== null) log(line);
     return proof;
@@ -119,10 +119,10 @@ function tryIntake(files: PeftFiles, lora: LoraConfig, intake: AdapterIntake): v
 
 function wordsOfScale({ factor, isMatched }: InitialScale): string | null {
   if (factor === 1) return null;
-  const drawn = `the Tinker server draws fresh adapters ${(1 / factor).toPrecision(3)} times as large as this service`;
+  const drawn = `the Tinker server initialises adapters ${(1 / factor).toPrecision(3)} times as large as this service`;
   return isMatched
-    ? `${drawn}; new models are brought to our scale by a step of weight decay`
-    : `warning: ${drawn}; multiply learning rates by ${factor.toPrecision(3)} to learn as much`;
+    ? `${drawn}; a step of weight decay corrects the scale of new models`
+    : `warning: ${drawn}; multiply learning rates by ${factor.toPrecision(3)} for the same effect`;
 }
 
 /** Null also for a proof of an earlier release, which lacks the initial scale. */

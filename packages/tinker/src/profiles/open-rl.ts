@@ -8,5 +8,5 @@ export const OPEN_RL: TinkerProfile = {
   wire: 'json',
   remembers: 'nothing',
   keyPrefix: null,
-  refusal: 'it has no routes for checkpoints, so that no job could be gone on from and no adapter comes back',
+  refusal: 'it has no checkpoint routes, so jobs could not be resumed and adapters could not be downloaded',
 };

@@ -13,7 +13,7 @@ export const SKYRL_GPU: TinkerProfile = {
   // Rank 0 is a model without an adapter: the request would succeed, and later adapters be refused.
   rankRefusal: null,
   notes: [
-    'betas, epsilon, weight decay and the clip of a step are those of its own configuration: set them there as jobs have them',
-    'all models must have one shape of adapter (rank, alpha, layers)',
+    "the server's own configuration sets betas, epsilon, weight decay and gradient clipping: use the same values there as in the jobs",
+    'all models must have the same adapter shape (rank, alpha, layers)',
   ],
 };

@@ -54,8 +54,8 @@ export async function awaitFuture(
     if (clock.now() - startedAt > deadlineMs)
       throw new TrainerError(
         'trainer.host_lost',
-        `the Tinker server has not ended ${kind} within ${Math.round(deadlineMs / 1000)} s${shownState(lastState)}; ` +
-          'see its log, or raise --trainer-timeout-seconds',
+        `the Tinker server did not finish ${kind} within ${Math.round(deadlineMs / 1000)} s${shownState(lastState)}. ` +
+          'Check its log, or raise --trainer-timeout-seconds',
       );
     const reply = await poll(session, requestId, { iteration, wantsMetadata, kind, isProtobuf, signal });
     if (reply instanceof NoReply) {
@@ -63,7 +63,7 @@ export async function awaitFuture(
       if (numSilent >= MAX_SILENT_POLLS)
         throw new TrainerError(
           'trainer.host_lost',
-          `the Tinker server hangs: ${reply.message} to ${kind}, nor to its health check`,
+          `the Tinker server hangs: ${reply.message} to ${kind} or to its health check`,
         );
       if (reply.reason !== 'TIMEOUT') await clock.sleep(Math.min(MAX_PAUSE_MS, 1000 * 2 ** numSilent), signal);
       continue;
@@ -83,7 +83,7 @@ export async function awaitFuture(
       if (reply.status >= 500) await clock.sleep(Math.min(MAX_PAUSE_MS, 1000 * 2 ** numBusy++), signal);
       continue;
     }
-    if (reply.status === 410) throw new TrainerError('trainer.host_lost', `the Tinker server has lost ${kind} (410)`);
+    if (reply.status === 410) throw new TrainerError('trainer.host_lost', `the Tinker server lost ${kind} (410)`);
     // An empty 400 may come from a proxy; a server's own has a reason.
     if (reply.status === 400 && detailOf(reply) === '' && ++numEmptyRefusals < MAX_EMPTY_REFUSALS) continue;
     if (reply.status === 400) throw failedOperation(`the Tinker server failed at ${kind}: ${detailOf(reply)}`);

@@ -188,7 +188,7 @@ export class RemoteModel {
       const result = await wait();
       const pass = result.kind === 'protobuf' ? decodePassResult(result.bytes) : readPassResult(result.value);
       if (pass.logprobs.length !== datums.length)
-        throw wireFault(`a pass over ${datums.length} datums came back with ${pass.logprobs.length}`);
+        throw wireFault(`a pass over ${datums.length} datums has ${pass.logprobs.length} results`);
       return pass;
     };
   }
@@ -206,7 +206,7 @@ export class RemoteModel {
     return async () => {
       const result = await wait();
       if (result.kind === 'json') return result.value;
-      throw wireFault(`${kind} came back in protobuf`);
+      throw wireFault(`the result of ${kind} is protobuf instead of JSON`);
     };
   }
 
@@ -264,7 +264,7 @@ export function readAddress(address: string): Checkpoint | null {
 }
 
 function waiting({ operationTimeoutMs, log }: ModelParts, kind: string) {
-  const onQueued = (state: string): void => log(`the Tinker server holds ${kind}: ${state}`);
+  const onQueued = (state: string): void => log(`the Tinker server queued ${kind}: ${state}`);
   return { kind, deadlineMs: operationTimeoutMs, onQueued };
 }
 

@@ -68,7 +68,7 @@ test.each<[string, Partial<ContactOptions>, string, RegExp]>([
     'nobody answers',
     { url: 'http://127.0.0.1:59873' },
     'remote_unavailable',
-    /no Tinker server answers at .* \(ECONNREFUSED\): start it, or correct --trainer-url/,
+    /no Tinker server answers at .* \(ECONNREFUSED\)\. Start it, or correct --trainer-url/,
   ],
   [
     'there is no such name',
@@ -80,19 +80,19 @@ test.each<[string, Partial<ContactOptions>, string, RegExp]>([
     'the base model is not there',
     { baseModel: 'Qwen/Qwen3-8B' },
     'remote_refused',
-    /does not have the base model Qwen\/Qwen3-8B: correct --trainer-model; it has tiny\/llama/,
+    /does not have the base model Qwen\/Qwen3-8B\. Correct --trainer-model; it has tiny\/llama/,
   ],
   [
     'keys begin otherwise',
     { profile: TINKER_PROFILES.hosted, apiKey: 'sk-1' },
     'remote_refused',
-    /keys of hosted begin with tml-: set TRAINYARD_TRAINER_KEY/,
+    /keys of hosted start with tml-\. Set TRAINYARD_TRAINER_KEY/,
   ],
   [
     'it has no checkpoints',
     { profile: TINKER_PROFILES['open-rl'] },
     'remote_refused',
-    /open-rl cannot train for this service: it has no routes for checkpoints/,
+    /open-rl cannot train for this service: it has no checkpoint routes/,
   ],
 ])('when %s, one line says what to do', async (_what, options, code, message) => {
   const refused = contact(options);
@@ -107,22 +107,22 @@ test('a key that is refused, several models, and another version are told, too',
   try {
     const wrong = contact({ url: other.url, apiKey: 'tml-wrong', profile: TINKER_PROFILES.hosted });
     await expect(wrong).rejects.toMatchObject({
-      message: expect.stringMatching(/refuses the key \(401\): set TRAINYARD_TRAINER_KEY/) as string,
+      message: expect.stringMatching(/refuses the key \(HTTP 401\)\. Set TRAINYARD_TRAINER_KEY/) as string,
     });
   } finally {
     await other.close();
   }
   server.models = ['one', 'two'];
   await expect(contact()).rejects.toMatchObject({
-    message: expect.stringMatching(/has 2 base models: say by --trainer-model .* it has one, two/) as string,
+    message: expect.stringMatching(
+      /has 2 base models\. Choose the matching one with --trainer-model.* it has one, two/,
+    ) as string,
   });
   server.models = ['one'];
   server.fault = ({ route }) => (route === 'forward_backward' ? { kind: 'status', status: 405 } : null);
   await expect(contact()).rejects.toMatchObject({
     code: 'trainer.remote_refused',
-    message: expect.stringMatching(
-      /of a version that this service does not know \(405 for an empty forward_backward/,
-    ) as string,
+    message: expect.stringMatching(/has an unsupported version \(HTTP 405 for an empty forward_backward/) as string,
   });
 });
 
@@ -133,7 +133,7 @@ test('something else than a Tinker server is told from one that is in trouble', 
   await expect(contact({ url })).rejects.toMatchObject({
     code: 'trainer.remote_refused',
     message: expect.stringMatching(
-      /is no Tinker server \(200 for \/api\/v1\/healthz\): --trainer-url is the address without/,
+      /is not a Tinker server \(HTTP 200 for \/api\/v1\/healthz\)\. --trainer-url is the address without/,
     ) as string,
   });
   await new Promise((resolve) => web.close(resolve));

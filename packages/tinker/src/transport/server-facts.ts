@@ -42,7 +42,7 @@ export async function contactServer(options: ContactOptions): Promise<ServerFact
   const { url, apiKey, profile, clock } = options;
   if (profile.refusal !== null) throw refused(`${profile.name} cannot train for this service: ${profile.refusal}`);
   if (profile.keyPrefix !== null && apiKey?.startsWith(profile.keyPrefix) !== true)
-    throw refused(`keys of ${profile.name} begin with ${profile.keyPrefix}: set TRAINYARD_TRAINER_KEY to one`);
+    throw refused(`keys of ${profile.name} start with ${profile.keyPrefix}. Set TRAINYARD_TRAINER_KEY to such a key`);
   const key = new ExchangedKey(apiKey, (raw) => exchange(url, raw, clock));
   const http = new TinkerHttp({ url, key, clock });
   const ask = async (method: string, route: string, send: SendOptions = {}): Promise<Reply> => {
@@ -73,10 +73,10 @@ export async function contactServer(options: ContactOptions): Promise<ServerFact
 
 function absenceOf({ reason, isUntrusted }: NoReply, url: string): string {
   if (isUntrusted)
-    return `the certificate of ${url} is not accepted (${reason}): it must match this address, be valid now, and come from an authority that Node.js knows; \`NODE_EXTRA_CA_CERTS=FILE\` adds one`;
+    return `the certificate of ${url} is not trusted (${reason}): it must match this address, be currently valid, and come from a certificate authority known to Node.js (add one with \`NODE_EXTRA_CA_CERTS=FILE\`)`;
   return reason === 'TIMEOUT'
-    ? `the server at ${url} takes connections and does not answer within ${CONTACT_TIMEOUT_MS / 1000} s: it hangs, or is no Tinker server; see its log`
-    : `no Tinker server answers at ${url} (${reason}): start it, or correct --trainer-url`;
+    ? `the server at ${url} accepts connections but does not answer within ${CONTACT_TIMEOUT_MS / 1000} s: it hangs or is not a Tinker server. Check its log`
+    : `no Tinker server answers at ${url} (${reason}). Start it, or correct --trainer-url`;
 }
 
 /** True for errors about the certificate, which waiting does not change. */
@@ -88,7 +88,7 @@ function requireProtocol(reply: Reply, url: string): void {
   if (reply.status >= 500)
     throw new TrainerError(
       'trainer.remote_unavailable',
-      `the server at ${url} is in trouble (${reply.status}): see its log`,
+      `the server at ${url} fails (HTTP ${reply.status}). Check its log`,
     );
   requireKey(reply, url);
   try {
@@ -97,14 +97,14 @@ function requireProtocol(reply: Reply, url: string): void {
     // Reported below, with the remedy.
   }
   throw refused(
-    `what answers at ${url} is no Tinker server (${reply.status} for /api/v1/healthz): --trainer-url is the address without /api/v1`,
+    `the server at ${url} is not a Tinker server (HTTP ${reply.status} for /api/v1/healthz). --trainer-url is the address without /api/v1`,
   );
 }
 
 function requireKey({ status }: Reply, url: string): void {
   if (status === 401 || status === 403)
     throw refused(
-      `the Tinker server at ${url} refuses the key (${status}): set TRAINYARD_TRAINER_KEY to one that it knows`,
+      `the Tinker server at ${url} refuses the key (HTTP ${status}). Set TRAINYARD_TRAINER_KEY to a valid key`,
     );
 }
 
@@ -121,13 +121,13 @@ function chooseModel(value: unknown, wanted: string | null): { name: string; max
   const names = models.map(({ model_name: name }) => asText(name, 'model_name'));
   if (wanted === null && names.length !== 1)
     throw refused(
-      `the Tinker server has ${names.length} base models: say by --trainer-model which one is ours${listOf(names)}`,
+      `the Tinker server has ${names.length} base models. Choose the matching one with --trainer-model${listOf(names)}`,
     );
   const index = wanted === null ? 0 : names.indexOf(wanted);
   const model = models[index];
   if (model === undefined)
-    throw refused(`the Tinker server does not have the base model ${wanted}: correct --trainer-model${listOf(names)}`);
-  if (model['trainable'] === false) throw refused(`the Tinker server has ${names[index]} to sample from, not to train`);
+    throw refused(`the Tinker server does not have the base model ${wanted}. Correct --trainer-model${listOf(names)}`);
+  if (model['trainable'] === false) throw refused(`the Tinker server can sample from ${names[index]} but not train it`);
   const { max_context_length: maxTokens } = model;
   return { name: names[index]!, maxTokens: typeof maxTokens === 'number' && maxTokens > 0 ? maxTokens : null };
 }
@@ -146,7 +146,7 @@ async function probeWire(
   if (status === 415) return 'protobuf';
   if (status === 422 || status === 400) return 'json';
   throw refused(
-    `the Tinker server at ${url} is of a version that this service does not know (${status} for an empty forward_backward, expected 415 or 422)`,
+    `the Tinker server at ${url} has an unsupported version (HTTP ${status} for an empty forward_backward, expected 415 or 422)`,
   );
 }
 

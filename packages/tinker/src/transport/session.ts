@@ -26,7 +26,7 @@ export class TinkerSession {
     const reply = accepted(await http.send('POST', 'create_session', { body }), 'create_session');
     const told = asObject(jsonOf(reply), 'a session');
     for (const kind of ['info_message', 'warning_message', 'error_message'])
-      if (typeof told[kind] === 'string') log(`the Tinker server says: ${told[kind]}`);
+      if (typeof told[kind] === 'string') log(`message from the Tinker server: ${told[kind]}`);
     return new TinkerSession(http, asText(told['session_id'], 'session_id'), log);
   }
 
@@ -69,14 +69,14 @@ export class TinkerSession {
       .catch(() => null);
     const now = this.http.clock.now();
     if (reply?.status === 404 || reply?.status === 410) {
-      this.#lost ??= `the Tinker server has ended the session (${reply.status})`;
+      this.#lost ??= `the Tinker server ended the session (HTTP ${reply.status})`;
       this.#stopHeartbeat();
     } else if (reply !== null && reply.status < 300) {
       this.#heardAt = now;
       this.#isSilenceLogged = false;
     } else if (now - this.#heardAt > SILENCE_LOGGED_MS && !this.#isSilenceLogged) {
       this.#isSilenceLogged = true;
-      this.#log('the Tinker server has not answered a heartbeat for 120 s');
+      this.#log('the Tinker server has answered no heartbeat for 120 s');
     }
   }
 }
@@ -87,7 +87,7 @@ export function accepted(reply: Reply, route: string): Reply {
   if (status < 300) return reply;
   const told = `the Tinker server refused ${route} (${status}): ${detailOf(reply)}`;
   if (status === 401 || status === 403)
-    throw new TrainerError('trainer.remote_refused', `${told}; its key is the setting TRAINYARD_TRAINER_KEY`);
+    throw new TrainerError('trainer.remote_refused', `${told}. Check the key in TRAINYARD_TRAINER_KEY`);
   throw failedOperation(told);
 }
 
@@ -105,7 +105,7 @@ export function failedOperation(message: string): TrainerError {
   if (FULL.test(message))
     return new TrainerError(
       'trainer.remote_unavailable',
-      `${message}; the job waits for a slot: raise the server's number of adapters (max_lora_adapters), or end other sessions`,
+      `${message}. The job waits for a slot: raise max_lora_adapters on the server, or end other sessions`,
     );
   if (NO_CHECKPOINT.test(message)) return new TrainerError('trainer.checkpoint_unreadable', message);
   return new TrainerError('trainer.remote_refused', message);

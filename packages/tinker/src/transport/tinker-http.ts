@@ -102,11 +102,11 @@ export class TinkerHttp {
       const mayHaveComeThrough = isMissing ? !outcome.wasNeverSent : outcome.status >= 500;
       const what = isMissing ? outcome.message : `it answered ${outcome.status}`;
       if (mayHaveComeThrough && !isRepeatable)
-        throw new TrainerError('trainer.host_lost', `the Tinker server may or may not have done ${route}: ${what}`);
+        throw new TrainerError('trainer.host_lost', `unknown if the Tinker server executed ${route}: ${what}`);
       if (this.clock.now() - startedAt >= patienceMs)
         throw new TrainerError(
           'trainer.remote_unavailable',
-          `the Tinker server does not take ${route}: ${what} for ${Math.round(patienceMs / 1000)} s; the job waits for it`,
+          `the Tinker server does not accept ${route}: ${what} for ${Math.round(patienceMs / 1000)} s. The job waits for it`,
         );
       await this.clock.sleep(pauseMs(attempt, isMissing ? null : outcome.headers), signal);
     }
@@ -149,7 +149,7 @@ export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'));
   } catch (cause) {
-    throw wireFault('a body is no JSON', cause);
+    throw wireFault('a body is not JSON', cause);
   }
 }
 

@@ -67,10 +67,10 @@ function batchedTensor(bytes: Uint8Array): Float32Array[] {
     if (field.field === 3) [dtype = 0] = integersOf(field);
     if (field.field === 4) trailing = integersOf(field).reduce((product, size) => product * size, trailing);
   }
-  if (trailing !== 1) throw wireFault(`log-probabilities have rows of ${trailing}`);
+  if (trailing !== 1) throw wireFault(`log-probabilities have ${trailing} values per row, expected 1`);
   return offsets.slice(1).map((end, index) => {
     const start = offsets[index]!;
-    if (start < 0 || end < start || end > data.length) throw wireFault('offsets of a tensor lie outside of it');
+    if (start < 0 || end < start || end > data.length) throw wireFault('a tensor has invalid offsets');
     return floatsOf(data.subarray(start, end), dtype);
   });
 }
@@ -86,7 +86,7 @@ function floatsOf(bytes: Uint8Array, dtype: number): Float32Array {
     case BFLOAT16:
       return new Float32Array(Uint32Array.from(new Uint16Array(aligned(bytes)), (bits) => bits << 16).buffer);
     default:
-      throw wireFault(`a tensor has the type ${dtype}`);
+      throw wireFault(`a tensor has the unsupported type ${dtype}`);
   }
 }
 

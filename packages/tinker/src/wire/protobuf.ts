@@ -68,10 +68,10 @@ export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return Number(BigInt.asIntN(64, value));
     }
-    throw wireFault('a varint of a protobuf message does not end');
+    throw wireFault('a varint of a protobuf message is truncated');
   };
   const take = (length: number): Uint8Array => {
-    if (length < 0 || at + length > bytes.length) throw wireFault('a protobuf message is cut off');
+    if (length < 0 || at + length > bytes.length) throw wireFault('a protobuf message is truncated');
     at += length;
     return bytes.subarray(at - length, at);
   };
@@ -92,7 +92,7 @@ export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
         yield { field, value: take(4) };
         break;
       default:
-        throw wireFault(`a protobuf message has a field of the wire type ${tag % 8}`);
+        throw wireFault(`a protobuf message has a field of the unsupported wire type ${tag % 8}`);
     }
   }
 }
@@ -100,7 +100,7 @@ export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
 /** Requires a length-delimited field, or one of fixed size. */
 export function bytesOf({ field, value }: ProtoField): Uint8Array {
   if (typeof value !== 'number') return value;
-  throw wireFault(`field ${field} of a protobuf message is a number`);
+  throw wireFault(`field ${field} of a protobuf message is an unexpected number`);
 }
 
 export function textOf(field: ProtoField): string {
@@ -109,7 +109,7 @@ export function textOf(field: ProtoField): string {
 
 export function doubleOf(field: ProtoField): number {
   const bytes = bytesOf(field);
-  if (bytes.length !== 8) throw wireFault(`field ${field.field} of a protobuf message is no double`);
+  if (bytes.length !== 8) throw wireFault(`field ${field.field} of a protobuf message is not a double`);
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true);
 }
 
@@ -120,7 +120,7 @@ export function integersOf({ value }: ProtoField): number[] {
   const integers: number[] = [];
   for (let at = 0; at < value.length;) {
     const end = value.findIndex((byte, index) => index >= at && byte < 0x80) + 1;
-    if (end === 0) throw wireFault('a packed field of a protobuf message does not end');
+    if (end === 0) throw wireFault('a packed field of a protobuf message is truncated');
     const [first] = protoFields(Buffer.concat([varintBytes(tagOf(1, VARINT)), value.subarray(at, end)]));
     integers.push(first!.value as number);
     at = end;
