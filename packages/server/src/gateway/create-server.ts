@@ -82,7 +82,7 @@ const BODIES_AT_A_TIME = 32;
 
 /**
  * Creates the HTTP server from its parts. It does not listen: the caller uses `listen` or `inject`. Every
- * path also works with a trailing slash.
+ * path also works with a trailing slash. Every error answer is an `ErrorBody`.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
   const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };

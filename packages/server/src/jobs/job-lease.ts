@@ -23,6 +23,7 @@ export interface JobLeaseOptions {
   /** Called at each retry of a write. Default: none. */
   readonly onRetry?: () => void;
   readonly log: Log;
+  /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
 

@@ -69,7 +69,6 @@ export class SnapshotCopies {
     clearTimeout(timer);
   }
 
-  /** One copy at a time. */
   #copyNow(): Promise<void> {
     this.#onItsWay ??= this.#copy().then((isCopied) => {
       this.#onItsWay = null;

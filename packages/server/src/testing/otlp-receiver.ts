@@ -65,6 +65,7 @@ export class OtlpReceiver {
     return this.spans.filter((span) => span.name === name);
   }
 
+  /** @throws for none or more than one */
   only(name: string): ReceivedSpan {
     const [span, ...others] = this.named(name);
     if (span !== undefined && others.length === 0) return span;

@@ -48,7 +48,6 @@ const DRAIN_POLL_MS = 25;
 
 export interface EnginePortOptions {
   readonly inference: InferenceBackend;
-  /** Finds the files of adapters. */
   readonly adapters: Pick<AdapterFiles, 'find' | 'locate' | 'retire'>;
   readonly secret: EngineSecret;
   readonly host: string;
@@ -60,6 +59,7 @@ export interface EnginePortOptions {
   readonly headMs?: number;
   /** Called for each new connection. Default: none. */
   readonly sawConnection?: () => void;
+  /** Creates a span for each sampling request. Default null: no tracing. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
 }
@@ -79,7 +79,6 @@ export class EnginePort {
   /** Requests for which answers are signed. */
   readonly #asked = new WeakMap<ServerResponse, Asked>();
   readonly #answers: ReadonlyMap<string, Answer>;
-  /** Log fields of sampling requests. */
   readonly #about = new WeakMap<ServerResponse, LogFields>();
   #numStreams = 0;
   #isDraining = false;

@@ -29,7 +29,6 @@ export function nonce(): string {
   return randomBytes(18).toString('base64url');
 }
 
-/** Digest of a body, as covered by its code. */
 export function digestOfBody(body: string | Uint8Array): string {
   return hash('sha256', body, 'base64url');
 }

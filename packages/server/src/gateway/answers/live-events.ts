@@ -20,7 +20,6 @@ export interface LiveBatch {
   isOver: boolean;
 }
 
-/** True if the client requests a live stream of events. */
 export function wantsLiveEvents({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes('text/event-stream') === true;
 }

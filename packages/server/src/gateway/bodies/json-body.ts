@@ -96,7 +96,6 @@ const BYTE_ORDER_MARK = 0xfe_ff;
 /** Text of a JSON body, which must be UTF-8. @throws {RequestError} `request.invalid_json` */
 export function utf8Text(bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  // Drops a byte order mark.
   if (isUtf8(bytes)) return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
   // Invalid bytes read as U+FFFD: there the text's bytes differ from those sent.
   const decoded = Buffer.from(text, 'utf8');

@@ -16,7 +16,7 @@ interface Named {
 /**
  * Reports unknown fields of sampling requests: their names in a header of the answer, their number to
  * `onIgnored`. They are not refused, because clients of other servers send their own. Call it before the
- * routes are registered.
+ * routes are registered: their hooks change bodies.
  */
 export function reportIgnoredFields(
   app: FastifyInstance,

@@ -19,7 +19,6 @@ import type { Log } from '../../seams/logging/log.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../../seams/contract/backends.ts';
 
-/** Parts of the HTTP server. */
 export interface ServerParts {
   store: Store;
   blobs: Blobs;
@@ -50,6 +49,7 @@ export interface ServerParts {
   keepsAnswers?: boolean;
   /** Folder for the files of `file:` URLs of training data. Default null: none. */
   trainingDataDirectory?: string | null;
+  /** External tracker of runs. Default null: none. */
   tracking?: RunTracking | null;
   /** Traces requests. Default null: no tracing. */
   tracing?: Tracing | null;
@@ -67,6 +67,7 @@ export interface ServerParts {
   metrics?: ServiceMetrics;
   /** Access to the metrics. Default `open`. */
   metricsAccess?: MetricsAccess;
+  /** Pages for people at `/`. Default null: the page with connection examples. */
   dashboard?: DashboardFiles | null;
   /**
    * Names allowed in `Host`, in addition to the loopback names; `.example.com` = all below it, `*` = all.
@@ -85,7 +86,7 @@ export interface HttpLimits {
   chatBodyBytes: number;
   /**
    * Largest body of a preview request, bytes. It is held in memory as one string and parsed at once, which
-   * blocks the event loop for about 10 ms per MB.
+   * blocks the event loop for about 10 ms per MB; V8 has no strings of 2^29 characters.
    */
   previewBodyBytes: number;
   /** Slowest pace of an incoming body, bytes per second, over windows of `bodyWindowMs`. */
@@ -93,7 +94,7 @@ export interface HttpLimits {
   bodyWindowMs: number;
   /** Time limit of a whole body, ms. */
   bodyTimeoutMs: number;
-  /** Maximum wait of a body for memory, ms. */
+  /** Maximum wait of a body for memory before it is refused, ms. */
   maxBodyWaitMs: number;
   /** Maximum time that a client may read nothing of its answer, ms; 0: no limit. */
   readerTimeoutMs: number;

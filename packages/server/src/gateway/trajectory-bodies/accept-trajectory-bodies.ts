@@ -18,7 +18,6 @@ import {
 /** Larger bodies are parsed in another thread. This size takes 10 ms here. */
 const INLINE_BYTES = 1_000_000;
 
-/** Parts of a reader of such bodies. */
 interface TrajectoryBodyParts {
   blobs: Blobs;
   intake: BodyIntake;

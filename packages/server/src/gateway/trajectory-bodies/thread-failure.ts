@@ -4,7 +4,6 @@ import { StoreError, type StoreErrorCode } from '@trainyard/store';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { ThreadFailure } from './messages.ts';
 
-/** Converts an error to data, for another thread. */
 export function toThreadFailure(error: unknown): ThreadFailure {
   if (error instanceof RequestError) {
     const { code, message, param, items } = error;

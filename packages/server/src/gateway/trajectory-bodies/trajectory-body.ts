@@ -29,7 +29,6 @@ import { writeArgumentsOf } from '../../seams/chat/written-arguments.ts';
 import { TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../../training-data/wire/trajectory-groups.ts';
 
-/** Schemas of bodies with trajectory groups. */
 export const TRAJECTORY_BODIES = {
   job: CreateTrainingJobRequestSchema,
   log: LogTrajectoriesRequestSchema,
@@ -77,7 +76,6 @@ export interface StoredGroups {
   numUnknownRecords: number;
   /** Dropped calls of other models than the policy. */
   numForeignExchanges: number;
-  /** Rewards of the trajectories of each group. */
   rewards: GroupRewards;
   /** Digests of their prompts. */
   prompts: GroupPrompts;
@@ -108,7 +106,6 @@ const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
 /** Returns the blobs for writing bodies. @throws {StoreError} `store.unavailable` */
 export type OpenBlobs = () => Promise<Pick<Blobs, 'putJsonLines'>>;
 
-/** A body parsed in this thread. */
 export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
   readonly summary: BodySummary<Kind>;
   readonly #groups: SentTrajectoryGroup[];

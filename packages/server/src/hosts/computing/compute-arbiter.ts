@@ -208,6 +208,7 @@ export interface ComputeMember {
   /** Returns the cores; `wantsMore` queues the host again at once, so that the shares decide who is next. */
   release(wantsMore: boolean): void;
   leave(): void;
+  /** Milliseconds held so far. */
   usedMs(): number;
 }
 

@@ -17,6 +17,7 @@ export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, 
   readonly maxChoices?: number;
   /** Memory for adapters. Default: the engine's. */
   readonly maxAdapterBytes?: number;
+  /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
 }
 

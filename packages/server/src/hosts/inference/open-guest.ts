@@ -11,6 +11,7 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly modelPath: string;
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
+  /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
   /** Name of the back end's driver, and the settings to open it with. */
   readonly driver: { readonly name: string; readonly settings: unknown };

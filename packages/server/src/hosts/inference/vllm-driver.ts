@@ -23,7 +23,6 @@ export type VllmDriverSettings = Pick<
   | 'times'
 >;
 
-/** Environment variable of the host with the servers' key. */
 export const VLLM_KEY_VARIABLE = 'TRAINYARD_VLLM_KEY';
 
 /** Remote vLLM servers as the back end of this process's text. */
@@ -32,7 +31,6 @@ export async function openVllmDriver(
   { modelId, text, log }: DriverParts,
 ): Promise<TokenBackend> {
   const apiKey = process.env[VLLM_KEY_VARIABLE] ?? null;
-  // Hides the key from children of this process.
   delete process.env[VLLM_KEY_VARIABLE];
   return new VllmBackend({ ...settings, modelId, apiKey, ends: text.prompt.tokenizer, log });
 }

@@ -75,6 +75,7 @@ export class EmbeddedInference implements ModelHost {
     onIdle: () => void;
     arbiter: ComputeShares;
     share: number;
+    /** Default 0. */
     niceness?: number;
     log: (line: string) => void;
   }) {

@@ -23,6 +23,7 @@ import type { RequestRoom } from './request-room.ts';
  * wait.
  */
 const ROOM_WAIT_MS = 30_000;
+/** Seconds until a refused client may retry. */
 const RETRY_AFTER = '5';
 
 export interface ModelHost extends ModelInference {
@@ -43,6 +44,7 @@ export interface PoolModel {
   readonly id: string;
   /** Known facts while it is not in memory; null: it is loaded at the start and stays. */
   readonly served: ServedModel | null;
+  /** Its size in memory, bytes. */
   readonly bytes: number;
 }
 

@@ -8,6 +8,7 @@ export interface HostQuestion {
   /** passed as JSON */
   readonly options: unknown;
   readonly file?: string;
+  /** See `SupervisedHostOptions.secrets`; default: none. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
 }

@@ -93,7 +93,6 @@ export interface HostFailure {
   readonly message: string;
 }
 
-/** Failure of a run, and its retry rule. */
 export interface RunFailure extends HostFailure {
   readonly retry: Retry;
 }
@@ -137,7 +136,6 @@ export type EngineHostMessage =
       members: readonly BackendMember[];
       adapters: readonly LoadedVersion[];
     }
-  /** for the log of the service */
   | { kind: 'log'; line: string }
   /**
    * All events of one engine step, in order: see `requestEventsText`. `stats`: `EngineStats` as JSON, parsed

@@ -14,6 +14,7 @@ export interface ServedModel {
   readonly untrainable?: string | null;
   /** Largest adapter rank. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
+  /** Differences between its computation and the intended one. Default: none. */
   readonly warnings?: readonly string[];
 }
 

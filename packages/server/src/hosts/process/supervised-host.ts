@@ -40,6 +40,7 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly modulePath: string;
   /** passed as JSON in the first argument */
   readonly options: unknown;
+  /** File that it opens, for the message of a failed start. Default: none. */
   readonly file?: string;
   /** environment variables, which other users cannot read, unlike its arguments */
   readonly secrets?: Readonly<Record<string, string>>;

@@ -72,6 +72,7 @@ export class EmbeddedTraining implements TrainingBackend {
 
   constructor(options: {
     host: TrainerHostOptions;
+    /** of `host.remote`; default: it needs none */
     remoteKey?: string | null;
     secrets?: Readonly<Record<string, string>>;
     arbiter: ComputeShares;
@@ -120,6 +121,7 @@ export class EmbeddedTraining implements TrainingBackend {
     await this.#host.close();
   }
 
+  /** Largest rank of the remote trainer; null until reported. */
   get remoteMaxRank(): number | null {
     return this.#remoteMaxRank;
   }

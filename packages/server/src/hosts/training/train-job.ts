@@ -21,6 +21,7 @@ export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly workDirectory: string;
   readonly learners: JobLearners;
   readonly remoteKey: string | null;
+  /** Receives lines for the operator. Default: none. */
   readonly log?: (line: string) => void;
 }
 

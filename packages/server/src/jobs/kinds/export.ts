@@ -22,6 +22,7 @@ export interface ExportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }

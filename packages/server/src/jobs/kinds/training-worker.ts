@@ -7,6 +7,7 @@ import { removeEnded, removeIfEnded } from '../snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
   Pick<JobMachineOptions<TrainingJobConfig>, 'baseModels' | 'leaseMs' | 'heartbeatMs'> & {
+    /** as `TrainingQueue.limits`; default: none */
     readonly limits?: () => TrainerLimits | null;
   };
 

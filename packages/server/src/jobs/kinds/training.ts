@@ -55,6 +55,7 @@ export interface TrainingJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TrainingBackend;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;

@@ -1,6 +1,5 @@
 import { type RunReference, type RunTracker, type TrackedPoint, type TrackedRun, TrackerError } from './run-tracker.ts';
 
-/** Tag that identifies our runs. */
 const RUN_TAG = 'trainyard.run_id';
 /** Maximum number of metrics per request that the server allows. */
 const MAX_METRICS = 1000;

@@ -13,12 +13,10 @@ const FORGET_MS = 5_000;
 const ITEMS_AT_A_TIME = 200;
 const MAX_PENDING = 1_000;
 
-/** A run's reference in the tracker. */
 export interface MirroredRun extends RunReference {
   readonly tracker: string;
 }
 
-/** Tracking of runs, as routes use it. */
 export interface RunTracking {
   /** Name such as `mlflow`. */
   readonly name: string;

@@ -48,6 +48,7 @@ export function someTools(tools: Tools): NonNullable<Tools> | null {
   return tools?.length ? tools : null;
 }
 
+/** Tools as written; null if parsing lost nothing. */
 export function toolsTextOf(tools: readonly object[] | null | undefined): string | null {
   return tools && areWritten(tools) ? toOrderedJson(tools.map(writtenTool)) : null;
 }

@@ -15,6 +15,7 @@ export type ResolvedModel =
       name: string;
       /** `entity/project/name` */
       root: string;
+      /** Creation time of the version, milliseconds since the epoch. */
       createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */
@@ -34,6 +35,7 @@ export type ResolvedModel =
       base: BaseModel;
     };
 
+/** A parsed name. `step` null = the latest. */
 interface ModelName {
   entity: string | null;
   project: string | null;

@@ -101,6 +101,7 @@ export function instanceOf(dataDirectory: string): string {
   return id;
 }
 
+/** Reads the identity; null if the folder has none. */
 export function readInstance(dataDirectory: string): string | null {
   try {
     return readFileSync(join(dataDirectory, INSTANCE_FILE), 'utf8').trim() || null;

@@ -24,8 +24,11 @@ export class BackendFailure extends Error {
 
 /** Request fields that hold the prompt, the constraint, and the request for prompt scores. */
 export interface ParamOrigins {
+  /** Default `prompt`. */
   readonly prompt?: 'messages' | 'prompt';
+  /** Default `structured_outputs`. */
   readonly constraint?: string | undefined;
+  /** Default `prompt_logprobs`. */
   readonly promptLogprobs?: string | undefined;
 }
 

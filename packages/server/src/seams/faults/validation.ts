@@ -34,6 +34,7 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
 
 type FastifyValidator = ((data: unknown) => boolean) & { errors?: AjvError[] | null };
 
+/** Returns the faults of a value; null: none. */
 type Failures = (data: unknown) => AjvError[] | null;
 
 function textFailures(schema: FastifySchema): Failures {

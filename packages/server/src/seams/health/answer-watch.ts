@@ -2,13 +2,16 @@ import { settledWithin } from '@trainyard/store';
 
 /** Lifetime of a result, ms: probes of several watchers share one. */
 const FRESH_MS = 2_000;
+/** Time limit of a probe, ms. */
 const TIMEOUT_MS = 2_000;
 
 export interface AnswerWatchOptions {
   readonly name: string;
   /** Probes once. Rejects without an answer. It may take long, and runs once at a time. */
   readonly ask: () => Promise<unknown>;
+  /** Default 2 s. */
   readonly freshMs?: number;
+  /** Default 2 s. */
   readonly timeoutMs?: number;
 }
 

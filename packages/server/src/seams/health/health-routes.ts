@@ -4,6 +4,7 @@ import type { Liveness } from '@trainyard/protocol';
 import type { ServiceHealth } from './service-health.ts';
 
 const PUBLIC = { config: { scope: 'public' } } as const;
+/** Seconds until a load balancer may retry. */
 const RETRY_AFTER = '1';
 
 /**

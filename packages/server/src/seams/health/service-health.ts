@@ -13,9 +13,13 @@ type PartCount = NonNullable<Health['parts']['engines']>;
 export interface HealthSources {
   readonly store: Pick<Store, 'ping' | 'trouble' | 'blobsId' | 'listMembers'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
+  /** Null without sampling. */
   readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
+  /** Null without training and its queue. */
   readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
+  /** Limits of the machine. Default: not watched. */
   readonly machine?: { readonly trouble: string | null };
+  /** Notices for the operator. Default: none. */
   readonly notices?: () => readonly string[];
   readonly drain: Pick<Drain, 'isDraining'>;
 }
@@ -27,6 +31,7 @@ const NEEDED: ReadonlySet<Part> = new Set(['inference', 'draining']);
 export class ServiceHealth {
   readonly #sources: HealthSources;
   readonly #database: AnswerWatch;
+  /** Null: blobs are in a folder. */
   readonly #bucket: AnswerWatch | null;
   /** Members of the service: several watchers share one reading, as with {@link AnswerWatch}. */
   readonly #membership: AnswerWatch;

@@ -3,6 +3,7 @@ export type LogLevel = 'info' | 'warn' | 'error';
 
 /** Subjects of a line, for searches in the log; null and absent: none. */
 export interface LogFields {
+  /** Default `info`. */
   readonly level?: LogLevel;
   /** `X-Request-Id` of the request, or of the request that made the job. */
   readonly requestId?: string | null;

@@ -8,6 +8,7 @@ export interface LogOptions {
   readonly role: string;
   /** Identifies the process within a service; null while unknown. */
   readonly instance: () => string | null;
+  /** Default `Date.now`. */
   readonly now?: () => number;
 }
 

@@ -7,6 +7,7 @@ import { addKnownGauge } from './known-gauge.ts';
 type PartCount = Health['parts']['engines'];
 
 export class HealthMetrics {
+  /** Null: no health is reported. */
   source: Pick<ServiceHealth, 'report' | 'readiness'> | null = null;
   #reporting: Promise<Health | null> | null = null;
 

@@ -89,6 +89,7 @@ export class InferenceMetrics {
   }
 }
 
+/** Times of one request, seconds of a monotonic clock. */
 class TimedRequest {
   readonly #timings: ModelTimings;
   readonly #ends: Counts<Label | 'finished_reason'>;

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 
 import { addKnownGauge } from './known-gauge.ts';
 
+/** Figures of the machine; null: unknown. */
 export interface MachineFigures {
   readonly openFiles: { readonly used: number; readonly limit: number } | null;
   readonly threads: { readonly used: number; readonly limit: number } | null;

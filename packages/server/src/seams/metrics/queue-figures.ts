@@ -11,6 +11,7 @@ export interface QueueFigures {
   readonly oldestSeconds: number;
 }
 
+/** @throws {StoreError} */
 export async function queueFigures(store: Pick<Store, 'listJobs' | 'now'>): Promise<QueueFigures> {
   const [queued, running] = [await listed(store, 'queued'), await listed(store, 'running')];
   const waitingSince = queued.filter(({ pausedAt }) => pausedAt === null).map(({ createdAt }) => createdAt);

@@ -31,6 +31,7 @@ export interface OpenedGeneration {
   started: StartedEvent;
   /** Control tokens included; null unless requested. */
   promptText: string | null;
+  /** Null unless the request asks for prompt scores. */
   scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncIterableIterator<OutputEvent | CompletedEvent, void>;

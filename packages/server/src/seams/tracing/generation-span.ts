@@ -73,6 +73,7 @@ function requestAttributes({ n, maxTokens, sampling }: InferenceRequest): Attrib
   };
 }
 
+/** Times in seconds of a monotonic clock. */
 const now = () => performance.now() / 1000;
 
 class GenerationSpan {

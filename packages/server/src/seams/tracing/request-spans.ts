@@ -10,6 +10,7 @@ declare module 'fastify' {
     genAiOperation?: GenAiOperation;
   }
   interface FastifyRequest {
+    /** Span of the request; null without tracing. */
     span: Span | null;
   }
 }

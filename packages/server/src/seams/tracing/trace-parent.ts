@@ -24,6 +24,7 @@ export function traceParentOf({ span, headers }: Pick<FastifyRequest, 'span' | '
   return typeof sent === 'string' && readTraceParent(sent) !== null ? sent : null;
 }
 
+/** Trace id of a request, for the log; null without one. */
 export function traceIdOf(request: Pick<FastifyRequest, 'span' | 'headers'>): string | null {
   return readTraceParent(traceParentOf(request))?.traceId ?? null;
 }

@@ -38,6 +38,7 @@ interface JobWorkerParts {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }
@@ -50,6 +51,7 @@ export async function openJobWorkers(
     readonly scores: BaseScores;
     readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
     readonly publish?: PublishStep;
+    /** Default null: no tracing. */
     readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {

@@ -22,6 +22,7 @@ interface InferenceParts {
   readonly niceness: number;
   /** reference scores for vLLM servers */
   readonly scores: BaseScores;
+  /** Checks the files of models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: (line: string) => void;
 }

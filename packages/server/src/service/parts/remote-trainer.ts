@@ -2,6 +2,7 @@ import { dataPaths } from '../../seams/data/data-directory.ts';
 import type { RemoteTrainerOptions } from '../../hosts/process/messages.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
+/** Options of the trainer host for a remote trainer; null: this machine trains. */
 export function remoteTrainerOptions({
   trainer,
   dataDirectory,

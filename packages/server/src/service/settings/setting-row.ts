@@ -46,6 +46,7 @@ interface NumberRow extends Described {
   readonly max: number;
 }
 
+/** The value of a row; null if a setting without a default is not set. */
 export type SettingValue<Row extends SettingRow> = PlainValue<Row> | (Row extends { default: unknown } ? never : null);
 
 type PlainValue<Row extends SettingRow> = Row extends { kind: 'choice'; values: readonly (infer Value)[] }

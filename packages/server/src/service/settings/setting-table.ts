@@ -46,7 +46,6 @@ export function settingRow(name: SettingName): SettingRow {
   return SETTINGS[name];
 }
 
-/** The flag of a setting, such as `--data-dir`. */
 export function settingFlag(name: SettingName): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

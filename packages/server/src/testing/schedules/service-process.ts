@@ -35,6 +35,7 @@ export interface World {
   readonly turns: WriterTurns;
   /** of all processes, including those killed during their start */
   readonly networks: Set<DisturbedNetwork>;
+  /** address of the bucket; null: blobs are in a shared folder */
   readonly bucket: string | null;
   readonly log: (line: string) => void;
 }
@@ -44,6 +45,7 @@ export interface ProcessSettings {
   readonly role: 'api' | 'trainer' | 'all';
   /** its data folder, which is its identity: an earlier process may have used it */
   readonly dataDirectory: string;
+  /** address of a schema; default: that of the world */
   readonly database?: string;
   /** Default false. */
   readonly adoptsBlobs?: boolean;

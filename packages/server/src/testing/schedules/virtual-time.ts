@@ -46,6 +46,7 @@ const QUIET_TURNS = 3;
 export class VirtualTime {
   #timers: VirtualTimer[] = [];
   #passed = 0;
+  /** Time by which clocks were set ahead, ms. */
   #steppedMs = 0;
   #seenAt = real.now();
   #quietTurns = 0;

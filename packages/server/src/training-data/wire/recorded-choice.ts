@@ -44,6 +44,7 @@ interface NamedRecord {
 export function namedRecord(item: unknown): NamedRecord | null {
   if (!isObject(item)) return null;
   if (!isObject(item['message']) && item['role'] !== 'assistant') return null;
+  // With its own tokens and log-probabilities, it needs only the sampling settings of the record.
   const own = ownTokens(item);
   const isNeeded = own === null;
   const { record_id: id } = item;

@@ -4,7 +4,6 @@ import { ignoredSettingsWarning, referenceStep, type TrainingConfig } from '@tra
 
 import { toWireConfig } from './training-config.ts';
 
-/** Progress of a job, from its events. */
 export interface JobProgress {
   /** Data of `training_started`; null before it. */
   started: Readonly<Record<string, unknown>> | null;

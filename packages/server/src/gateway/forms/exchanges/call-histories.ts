@@ -126,7 +126,6 @@ function replyHistory(
   };
 }
 
-/** Joins the pieces of a reply to one chat message. */
 function joined(turns: readonly ChatMessage[]): ChatMessage {
   const texts = turns.flatMap(({ role, content }) =>
     typeof content === 'string' ? [content] : (content ?? []).map((part) => messageText({ role, content: [part] })),

@@ -32,7 +32,6 @@ const FORMS = ['completions', 'responses', 'messages'] as const;
 
 /** Place in the body of the parts of a call, for each history made from it. */
 interface Source {
-  /** Place of the call, below the trajectory. */
   readonly call: Place;
   readonly placeInCall: CallHistory['placeInCall'];
 }

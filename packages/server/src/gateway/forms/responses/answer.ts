@@ -27,8 +27,8 @@ export interface ResponseFormat {
   body: ResponsesRequest;
   hasLogprobs: boolean;
   facts: AnswerFacts;
-  /** Tool of a call, by its name. */
   toolOf: (name: string) => ClientTool;
+  /** Milliseconds since the epoch. */
   clock: () => number;
 }
 

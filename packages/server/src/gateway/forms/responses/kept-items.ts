@@ -16,7 +16,6 @@ export interface AnswerFacts {
   readonly conversationId: string | null;
 }
 
-/** Input of a request as items. */
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponseInputItem[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 }
@@ -36,7 +35,6 @@ export function conversationAfter(kept: { readonly input: string; readonly answe
   return [...(JSON.parse(kept.input) as ResponseInputItem[]), ...output];
 }
 
-/** Output items of a kept answer by id. */
 export function outputOf(kept: { readonly answer: string }): Map<string, ResponseInputItem> {
   const { output } = JSON.parse(kept.answer) as Response;
   return new Map(output.map((item) => [item.id, item]));

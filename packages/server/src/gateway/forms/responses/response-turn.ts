@@ -228,14 +228,12 @@ function rowOf<Status extends Response['status']>(
   };
 }
 
-/** @param param field or path parameter with the id */
 export function unknownAnswer(what: string, id: string, param: string): RequestError {
   return new RequestError('previous_response_not_found', `${what} with id ${quoted(id)} not found.`, { param });
 }
 
 export const NO_CONVERSATIONS = 'this service keeps no conversations (--store-responses off)';
 
-/** @param param field or path parameter with the id */
 export function unknownConversation(id: string, param: string): RequestError {
   return new RequestError('request.not_found', `Conversation with id ${quoted(id)} not found.`, { param });
 }

@@ -12,7 +12,6 @@ import { placeOfParam, RequestError } from '../../../seams/faults/request-error.
 export type SharedField = keyof ChatCompletionRequest | keyof CompletionRequest;
 type SharedPath = SharedField | `${SharedField}.${string}`;
 
-/** A form's names for these fields. */
 export type FormNames = Partial<Record<SharedPath, string>>;
 
 /** A field of a chat or a text completion, or a member of it, for an error that each form renames. */

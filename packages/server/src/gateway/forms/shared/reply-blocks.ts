@@ -11,7 +11,6 @@ export interface ReplyEnd {
   /** Stop string or stop token id that ended it. */
   stopReason: string | number | null;
   hasCalls: boolean;
-  /** Id of the record of its sampling. */
   recordId: string | null;
   usage: Usage;
 }

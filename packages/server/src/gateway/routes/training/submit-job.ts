@@ -54,7 +54,6 @@ export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
 export interface Submission {
   readonly model: Model;
   readonly kind: TrainingJobConfig;
-  /** Prefix of the blob for the job's data. */
   readonly dataPrefix: 'groups' | 'sft';
   /** Step named in the settings: its weights are kept from now on. */
   readonly referenceStep?: number | null;

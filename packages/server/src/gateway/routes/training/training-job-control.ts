@@ -22,7 +22,6 @@ import { notFound, ownedJob, ownedModel } from '../owned.ts';
 import { type TrainedBaseModels, trainedBaseModels } from '../../../seams/contract/trained-base-models.ts';
 import { waitingFor } from './waiting-for.ts';
 
-/** Message of a cancelled job's end. */
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
 
 /**
