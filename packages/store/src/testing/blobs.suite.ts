@@ -79,9 +79,9 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       await blobs.putJsonLines('key', [1]);
       async function* failing(): AsyncGenerator<number> {
         yield 2;
-        throw new Error('the client went away');
+        throw new Error('the client disconnected');
       }
-      await expect(blobs.putJsonLines('key', failing())).rejects.toThrow('the client went away');
+      await expect(blobs.putJsonLines('key', failing())).rejects.toThrow('the client disconnected');
       const signal = AbortSignal.abort(new Error('stopped'));
       await expect(blobs.putJsonLines('key', [2], { signal })).rejects.toThrow('stopped');
       await expect(blobs.put('fresh', [Buffer.from('x')], { signal })).rejects.toThrow('stopped');

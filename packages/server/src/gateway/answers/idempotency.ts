@@ -99,7 +99,7 @@ class OnceContent implements AsyncIterable<Buffer> {
       yield chunk;
     }
     this.earlier = await this.#begin(hash.digest('hex'));
-    if (this.earlier !== null) throw new Error('the upload was answered before');
+    if (this.earlier !== null) throw new Error('the upload was already answered');
     this.state = 'begun';
   }
 

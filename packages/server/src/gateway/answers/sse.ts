@@ -14,7 +14,7 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   const { end } = reply.request;
   end.onEnd(() => {
-    if (end.isAbandoned) controller.abort(new DOMException('the client went away', 'AbortError'));
+    if (end.isAbandoned) controller.abort(new DOMException('the client disconnected', 'AbortError'));
   });
   return controller.signal;
 }

@@ -33,7 +33,7 @@ test('a service that stops does not wait long for a database that is away', asyn
   await background.close();
   expect(performance.now() - startedAt).toBeLessThan(10_000);
   expect(background.numRunning).toBe(0);
-  expect(logged).toEqual([expect.stringContaining('the answer resp_1 has no end')]);
+  expect(logged).toEqual([expect.stringContaining('cannot record the end of answer resp_1')]);
 });
 
 test('a change of one answer wakes those who wait for it, and nobody else', async () => {

@@ -38,7 +38,7 @@ const LAST_TRIES_MS = 2_000;
 const NUM_FIRST = 1;
 
 /** Reason to stop a run whose answer was cancelled, deleted or lost. */
-const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
+const GONE = new DOMException('the answer ended in another process', 'AbortError');
 const LOST = {
   code: 'server.unavailable',
   message: 'The process that computed the answer ended. Send the request again',
@@ -104,7 +104,9 @@ export class BackgroundAnswers {
     const run: Run = { answer, keyId, controller, doubt: () => undefined, done: Promise.resolve() };
     this.#runs.set(answer.row, run);
     run.done = this.#run(work, run)
-      .catch((error: unknown) => this.#log(`the answer ${answer.id} has no end: ${String(error)}`, { level: 'error' }))
+      .catch((error: unknown) =>
+        this.#log(`cannot record the end of answer ${answer.id}: ${String(error)}`, { level: 'error' }),
+      )
       .finally(() => {
         this.#runs.delete(answer.row);
         this.#wake(answer);
@@ -185,7 +187,7 @@ export class BackgroundAnswers {
     };
     try {
       await run(controller.signal, onEvent);
-      if (ended === null) throw new Error('an answer in the background ended without its last event');
+      if (ended === null) throw new Error('a background answer ended without its last event');
     } catch (thrown) {
       if (controller.signal.reason === GONE) return;
       const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);

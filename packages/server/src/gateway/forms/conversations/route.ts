@@ -126,7 +126,7 @@ function refusal(
     case 'full':
       return conflict(
         'items',
-        `A conversation has at most ${maxItems} items and ${maxTextBytes} bytes, and room for it (--store-responses-megabytes). Delete items, or start another one`,
+        `The conversation is full: at most ${maxItems} items and ${maxTextBytes} bytes fit, within the space of --store-responses-megabytes. Delete items, or start another conversation`,
       );
     default:
       return result satisfies never;

@@ -33,8 +33,8 @@ export const MESSAGES_NAMES = namesFrom({
 const ONE_REPLY = 'fallback models are not supported';
 /** Reasons why known fields of the form are not supported. */
 const REASONS: Readonly<Record<string, string>> = {
-  container: 'no tools are run here',
-  mcp_servers: 'no tools are run here',
+  container: 'this service runs no tools',
+  mcp_servers: 'this service runs no tools',
   diagnostics: 'see the usage for cached tokens',
   thread: 'no state is kept between requests: send the whole conversation as `messages`',
   user_profile_id: ONE_REPLY,

@@ -34,7 +34,7 @@ export async function startInBackground(
         ? conflict('background', 'background can only be used when `store` is true: the answer is read later')
         : conflict(
             'background',
-            '`background: true` needs answers that are kept, and this service keeps none (--store-responses)',
+            '`background: true` needs kept answers, but this service keeps none (--store-responses off)',
           );
     const format = formatOf({ turn, chat }, parts);
     const opening = openingAnswer(format);

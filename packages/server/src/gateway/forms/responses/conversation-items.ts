@@ -20,7 +20,7 @@ export function newItems(items: readonly ResponseInputItem[], known: ReadonlySet
   for (const [index, { id }] of items.entries()) {
     if (typeof id !== 'string') continue;
     const place = `${root}.${index}.id`;
-    if (!ITEM_ID.test(id)) throw invalidAt(place, 'Ids are 1 to 256 printable characters of ASCII', 'string_pattern');
+    if (!ITEM_ID.test(id)) throw invalidAt(place, 'Ids must be 1 to 256 printable ASCII characters', 'string_pattern');
     if (known.has(id) || ids.has(id))
       throw conflict(
         place,

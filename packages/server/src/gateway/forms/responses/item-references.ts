@@ -32,7 +32,7 @@ export async function resolveReferences(
   if (wanted.size > MAX_REFERENCES)
     throw conflict(
       root,
-      `\`${root}\` refers to ${wanted.size} items; at most ${MAX_REFERENCES} can be referred to. Send the items themselves, or name the answer before with \`previous_response_id\``,
+      `\`${root}\` references ${wanted.size} items; the limit is ${MAX_REFERENCES}. Send the items themselves, or continue the previous answer with \`previous_response_id\``,
     );
   const known = new Map<string, { readonly item: ResponseInputItem; readonly numBytes: number }>();
   const resolved: ResponseInputItem[] = [];

@@ -143,7 +143,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
     if (typeof type !== 'string' || !TEXT_TYPES.has(type))
       throw unsupported(
         `${partPlace}.type`,
-        quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
+        quoting`the served models read only text, got a part of type ${JSON.stringify(type ?? null)}`,
       );
     // Clients send back these members of an answer's text.
     refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint', 'parsed'], partPlace);

@@ -215,7 +215,7 @@ describe('many references', () => {
     expect([answer.statusCode, error.param, error.message]).toEqual([
       400,
       'input',
-      expect.stringMatching(/1025 items.*at most 1024/),
+      expect.stringMatching(/1025 items.*limit is 1024/),
     ]);
   });
 

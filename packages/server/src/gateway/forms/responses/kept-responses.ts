@@ -38,10 +38,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
       const { answer, ...key } = await ownedAnswer(request, request.params.response_id, parts);
       if (!stream) return reply.type(JSON_TYPE).send(answer);
       if ((await parts.store.keptAnswers.readEvents(key, 0, 1)).length === 0)
-        throw conflict(
-          'stream',
-          'Only answers that were made with `background: true` and `stream: true` can be streamed',
-        );
+        throw conflict('stream', 'Only answers created with `background: true` and `stream: true` can be streamed');
       await sendKeptEvents(reply, key, last + 1, parts, signal);
       return reply;
     },
@@ -50,7 +47,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
   app.post<{ Params: AnswerId }>(`${path}/cancel`, { config: { scope: 'inference' } }, async (request, reply) => {
     const { answer, status, ...key } = await ownedAnswer(request, request.params.response_id, parts);
     if (!(JSON.parse(answer) as Response).background)
-      throw conflict('response_id', 'Cannot cancel a synchronous response: end its connection');
+      throw conflict('response_id', 'Cannot cancel a synchronous response. Close its connection instead');
     if (isEnded(status)) return reply.type(JSON_TYPE).send(answer);
     await parts.store.keptAnswers.end(key, cancelledState(answer));
     parts.background.ended(key);

@@ -36,7 +36,7 @@ export function roomOf(request: FastifyRequest, parts: RouteParts): KeptRoom {
       if (taken <= chatBodyBytes) return;
       throw new RequestError(
         'request.body_too_large',
-        `What \`${param}\` names and what stands before it have more than ${chatBodyBytes} bytes (${taken}): no conversation of this length can be continued. Send a shorter one as \`input\``,
+        `Continuing \`${param}\` needs ${taken} bytes of conversation, more than the limit of ${chatBodyBytes}. Send a shorter conversation as \`input\``,
         { param },
       );
     },

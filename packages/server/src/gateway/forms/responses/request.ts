@@ -30,8 +30,8 @@ export const RESPONSES_NAMES = namesFrom({
 /** Reasons why known fields of the form are not supported. */
 const REASONS: Readonly<Record<string, string>> = {
   prompt: 'prompts are not kept: send `instructions` and `input`',
-  context_management: 'the conversation is taken as it is sent',
-  moderation: 'no second model judges replies',
+  context_management: 'conversations are used exactly as sent',
+  moderation: 'there is no moderation model',
 };
 
 const LOGPROBS = 'message.output_text.logprobs';
@@ -58,12 +58,15 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   refuseOtherFields(body.text ?? {}, ['format', 'verbosity'], 'text');
   refuseOtherFields(body.reasoning ?? {}, ['effort', 'summary', 'generate_summary', 'context', 'mode'], 'reasoning');
   if ((body.reasoning?.mode ?? 'standard') !== 'standard')
-    throw unsupported('reasoning.mode', quoting`known here is standard, got ${JSON.stringify(body.reasoning?.mode)}`);
+    throw unsupported(
+      'reasoning.mode',
+      quoting`only standard is supported, got ${JSON.stringify(body.reasoning?.mode)}`,
+    );
   if (!body.stream && !Object.values(body.stream_options ?? {}).every(asksForNothing))
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   refuseOtherFields(body.stream_options ?? {}, ['include_obfuscation'], 'stream_options');
   if (body.stream_options?.include_obfuscation === true)
-    throw unsupported('stream_options.include_obfuscation', 'events have the size of what they tell');
+    throw unsupported('stream_options.include_obfuscation', 'events are not padded');
   checkInclude(body.include ?? []);
   const leftOut = new LeftOut();
   const shared = Object.fromEntries(

@@ -103,7 +103,7 @@ export async function openTurn(
       if (result === 'no_room')
         throw new RequestError(
           'request.too_many',
-          'Answers in the background of this entity fill the room for kept answers (--store-responses-megabytes). Wait until some have ended',
+          'Background answers of this entity fill the space for kept answers (--store-responses-megabytes). Wait until some have ended',
         );
       throw result === 'busy'
         ? conflict('request_id', `An answer with the id ${quoted(queued.id)} is being computed`)
@@ -183,7 +183,7 @@ function addedTo(
   if (history.length + sent.length > maxItems)
     throw conflict(
       'conversation',
-      `A conversation has at most ${maxItems} items, and this one would have ${history.length + sent.length}. Delete some, or start another one`,
+      `A conversation has at most ${maxItems} items; this one would have ${history.length + sent.length}. Delete items, or start another conversation`,
     );
   return newItems(sent, new Set(history.map(({ id }) => String(id))), 'input');
 }
@@ -202,7 +202,7 @@ async function historyOf(
   if (!isEnded(kept.status))
     throw conflict(
       'previous_response_id',
-      `The response ${quoted(id)} is ${kept.status}: continue it when it has ended`,
+      `The response ${quoted(id)} is ${kept.status}. Continue it after it has ended`,
     );
   return conversationAfter(kept);
 }

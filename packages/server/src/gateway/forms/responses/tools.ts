@@ -20,7 +20,7 @@ interface NamedTool extends ClientTool {
   readonly chat: ChatTool;
 }
 
-const NO_TOOLS = 'no tools are run here';
+const NO_TOOLS = 'this service runs no tools';
 
 export function chatName({ name, namespace }: Pick<ClientTool, 'name' | 'namespace'>): string {
   return namespace === null ? name : `${namespace}__${name}`;
@@ -49,7 +49,7 @@ export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest)
   const names = new Set((choice.tools ?? []).map((tool) => tool['name']));
   const allowed = all.filter(({ name }) => names.has(name));
   if (new Set(allowed.map(({ name }) => name)).size !== names.size || names.size === 0)
-    throw conflict('tool_choice.tools', '`tool_choice.tools` must name functions that are among `tools`');
+    throw conflict('tool_choice.tools', '`tool_choice.tools` must name functions in `tools`');
   return { tools: allowed.map(({ chat }) => chat), tool_choice: choice.mode ?? 'auto' };
 }
 
@@ -69,7 +69,7 @@ function readTools(tools: readonly ResponseTool[]): NamedTool[] {
   for (const { chat, namespace } of all) {
     const { name } = chat.function;
     if (namespace !== null && names.has(name))
-      throw conflict('tools', quoting`the model would know two tools as ${name}: one must be called something else`);
+      throw conflict('tools', quoting`two tools would have the name ${name} for the model. Rename one of them`);
     names.add(name);
   }
   return all;
@@ -96,20 +96,20 @@ function readMember(tool: ResponseTool, place: string, namespace: string | null)
   if (type !== 'function' && type !== 'custom')
     throw unsupported(
       `${place}.type`,
-      quoting`${NO_TOOLS}, only functions and custom tools of the client are called, got ${JSON.stringify(type)}`,
+      quoting`${NO_TOOLS}. Use functions or custom tools of the client, got ${JSON.stringify(type)}`,
     );
   refuseOtherFields(tool, type === 'function' ? FUNCTION_FIELDS : CUSTOM_FIELDS, place);
   refuseOtherCallers(tool.allowed_callers ?? null, place);
   for (const name of ['defer_loading', 'async'] as const)
     if (tool[name] === true)
-      throw unsupported(`${place}.${name}`, 'every tool is shown at once, and each call is waited for');
+      throw unsupported(`${place}.${name}`, 'the model sees all tools from the start and waits for each call');
   const name = nameOf(tool, place);
   const known = { kind: type, name, namespace } as const;
   const asFunction = { name: chatName(known), description };
   if (type === 'custom') {
     const { format = null } = tool;
     if (format !== null && format.type !== 'text')
-      throw unsupported(`${place}.format`, quoting`known here is text, got ${JSON.stringify(format.type)}`);
+      throw unsupported(`${place}.format`, quoting`only text is supported, got ${JSON.stringify(format.type)}`);
     return { ...known, chat: { type: 'function', function: { ...asFunction, parameters: INPUT } } };
   }
   const { parameters = null, strict = null } = tool;
