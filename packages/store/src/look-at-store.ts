@@ -32,6 +32,7 @@ function readOnly(queries: Queries, now: number): Sql {
     foreignVersion: null,
     watchFeed: () => () => undefined,
     trouble: null,
+    numLostConnections: 0,
     isAway: async () => false,
     reclaimSpace: async () => undefined,
     close: async () => undefined,

@@ -1047,6 +1047,10 @@ export class SqlStore implements Store {
     return this.#sql.trouble;
   }
 
+  numLostConnections(): number {
+    return this.#sql.numLostConnections;
+  }
+
   isAway(): Promise<boolean> {
     return this.#sql.isAway();
   }

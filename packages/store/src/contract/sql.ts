@@ -62,6 +62,8 @@ export interface Sql extends Queries {
   watchFeed(wake: () => void): () => void;
   /** See `Store.trouble`. */
   readonly trouble: string | null;
+  /** See `Store.numLostConnections`. */
+  readonly numLostConnections: number;
   /** See `Store.isAway`. */
   isAway(): Promise<boolean>;
   /**

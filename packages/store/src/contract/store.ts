@@ -529,6 +529,11 @@ export interface Store extends CheckpointRetention {
    */
   trouble(): string | null;
   /**
+   * Number of idle connections that the database has ended. When it grows, the database may have crashed, and
+   * lost the latest writes that did not wait for the disk. Always 0 without connections.
+   */
+  numLostConnections(): number;
+  /**
    * True if the database does not answer, asked now on a separate connection for at most 2 s. A busy or
    * refusing database is not away. Never rejects.
    */

@@ -63,6 +63,10 @@ export class MeasuredSql implements Sql {
     return this.#sql.trouble;
   }
 
+  get numLostConnections(): number {
+    return this.#sql.numLostConnections;
+  }
+
   isAway(): Promise<boolean> {
     return this.#sql.isAway();
   }

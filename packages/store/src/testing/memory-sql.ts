@@ -86,6 +86,7 @@ export class MemorySql implements Sql {
   }
 
   readonly foreignVersion = null;
+  readonly numLostConnections = 0;
 
   watchFeed(): () => void {
     return () => undefined;

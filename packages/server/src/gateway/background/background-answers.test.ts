@@ -1,5 +1,5 @@
 import type { Response } from '@trainyard/protocol';
-import { type LiveAnswer, StoreError } from '@trainyard/store';
+import { type AnswerEvents, type LiveAnswer, StoreError } from '@trainyard/store';
 import { expect, test } from 'vitest';
 
 import { BackgroundAnswers, type BackgroundAnswersOptions } from './background-answers.ts';
@@ -10,7 +10,7 @@ test('a service that stops does not wait long for a database that is away', asyn
     update: () => Promise.reject(new StoreError('store.unavailable', 'away')),
     listOwn: () => Promise.reject(new StoreError('store.unavailable', 'away')),
   };
-  const store = { keptAnswers } as unknown as BackgroundAnswersOptions['store'];
+  const store = { keptAnswers, numLostConnections: () => 0 } as unknown as BackgroundAnswersOptions['store'];
   const background = new BackgroundAnswers({ store, log: (text) => logged.push(text) });
   const answer: LiveAnswer = { entityId: 'acme', project: '', id: 'resp_1', row: 1 };
   const opening = { id: 'resp_1', status: 'in_progress', output: [] } as unknown as Response;
@@ -48,4 +48,33 @@ test('a change of one answer wakes those who wait for it, and nobody else', asyn
   // The other process checks by itself.
   await waiting[0];
   await background.close();
+});
+
+test('events are written again after idle connections were lost', async () => {
+  let numLost = 0;
+  const written: number[] = [];
+  const keptAnswers = {
+    update: async (_answer: LiveAnswer, { events }: { events?: AnswerEvents }) => {
+      if (events !== undefined) written.push(events.firstNumber);
+      return true;
+    },
+  };
+  const store = { keptAnswers, numLostConnections: () => numLost } as unknown as BackgroundAnswersOptions['store'];
+  const background = new BackgroundAnswers({ store, log: () => undefined });
+  const opening = { id: 'resp_1', status: 'in_progress', output: [] } as unknown as Response;
+  background.start({
+    answer: { entityId: 'acme', project: '', id: 'resp_1', row: 1 },
+    keyId: 'key',
+    opening,
+    isStreamed: true,
+    turnOf: () => null,
+    run: async (_signal, onEvent) => {
+      await onEvent({ type: 'response.in_progress', sequence_number: 1, response: opening });
+      await expect.poll(() => written).toEqual([1]);
+      numLost = 1;
+      await onEvent({ type: 'response.completed', sequence_number: 2, response: { ...opening, status: 'completed' } });
+    },
+  });
+  await background.close();
+  expect(written).toEqual([1, 1, 2]);
 });

@@ -61,12 +61,12 @@ export interface BackgroundWork {
 
 interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
   readonly controller: AbortController;
-  doubt: (error: unknown) => void;
+  batches: EventBatches | null;
   done: Promise<void>;
 }
 
 export interface BackgroundAnswersOptions {
-  readonly store: Pick<Store, 'getKey' | 'now'> & { readonly keptAnswers: KeptAnswers };
+  readonly store: Pick<Store, 'getKey' | 'now' | 'numLostConnections'> & { readonly keptAnswers: KeptAnswers };
   readonly log: Log;
 }
 
@@ -83,6 +83,7 @@ export class BackgroundAnswers {
   readonly #wakes = new Map<string, Set<() => void>>();
   #timer: NodeJS.Timeout | null = null;
   #renewedAt = -Infinity;
+  #numLostConnections = 0;
   /** Answers of other processes with expired leases, and when this process noticed, in its own time. */
   readonly #seenLost = new Map<number, { readonly leaseEndedAt: number; readonly at: number }>();
   readonly #lostTimer: NodeJS.Timeout;
@@ -101,7 +102,7 @@ export class BackgroundAnswers {
   start(work: BackgroundWork): void {
     const { answer, keyId } = work;
     const controller = new AbortController();
-    const run: Run = { answer, keyId, controller, doubt: () => undefined, done: Promise.resolve() };
+    const run: Run = { answer, keyId, controller, batches: null, done: Promise.resolve() };
     this.#runs.set(answer.row, run);
     run.done = this.#run(work, run)
       .catch((error: unknown) =>
@@ -172,7 +173,7 @@ export class BackgroundAnswers {
       if (!(await keptAnswers.update(answer, { events }))) controller.abort(GONE);
       this.#wake(answer);
     }, NUM_FIRST);
-    own.doubt = (error) => batches.doubt(error);
+    own.batches = batches;
     let ended: Response | null = null;
     const onEvent = async (event: ResponseEvent): Promise<void> => {
       controller.signal.throwIfAborted();
@@ -189,7 +190,7 @@ export class BackgroundAnswers {
       await run(controller.signal, onEvent);
       if (ended === null) throw new Error('a background answer ended without its last event');
     } catch (thrown) {
-      if (controller.signal.reason === GONE) return;
+      if (controller.signal.reason === GONE) return batches.stop();
       const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);
       if (error.code === 'internal') this.#log(`the answer ${answer.id} failed: ${String(thrown)}`, { level: 'error' });
       ended = { ...opening, status: 'failed', error };
@@ -223,6 +224,7 @@ export class BackgroundAnswers {
     const startedAt = performance.now();
     for (let attempt = 0; ; attempt += 1) {
       try {
+        this.#noticeLostConnections();
         await batches.restore();
         await this.#store.keptAnswers.update(answer, {
           state: toState(ended),
@@ -242,6 +244,7 @@ export class BackgroundAnswers {
   async #look(): Promise<void> {
     if (this.#runs.size === 0) return;
     const { keptAnswers } = this.#store;
+    this.#noticeLostConnections();
     try {
       const before = new Map(this.#runs);
       const own = new Set((await keptAnswers.listOwn()).map(({ row }) => row));
@@ -262,8 +265,16 @@ export class BackgroundAnswers {
       }
     } catch (error) {
       // The store is busy, away or closing: the next check follows.
-      for (const { doubt } of this.#runs.values()) doubt(error);
+      for (const { batches } of this.#runs.values()) batches?.doubt(error);
     }
+  }
+
+  /** A database that crashes between two calls fails none, and may have lost the latest writes. */
+  #noticeLostConnections(): void {
+    const number = this.#store.numLostConnections();
+    if (number === this.#numLostConnections) return;
+    this.#numLostConnections = number;
+    for (const { batches } of this.#runs.values()) batches?.doubtWrites();
   }
 
   async #isValid(keyId: string): Promise<boolean> {

@@ -78,3 +78,38 @@ test('a store that is busy has lost nothing: nothing is written again', async ()
   await batches.restore();
   expect(store.numbers).toEqual([]);
 });
+
+test('events that come during a write are written after it, without a further one', async () => {
+  const store = new ForgetfulStore();
+  const started = Promise.withResolvers<void>();
+  const free = Promise.withResolvers<void>();
+  const batches = new EventBatches(async (batch) => {
+    started.resolve();
+    await free.promise;
+    await store.write(batch);
+  }, 1);
+  batches.add(event(1));
+  await started.promise;
+  batches.add(event(2));
+  free.resolve();
+  await batches.settled();
+  expect(store.numbers).toEqual([1, 2]);
+});
+
+test('a write that failed is repeated, until the last event is known', async () => {
+  const store = new ForgetfulStore();
+  const batches = new EventBatches(store.write, 1);
+  store.isAway = true;
+  batches.add(event(1));
+  await batches.settled();
+  store.isAway = false;
+  await expect.poll(() => store.numbers, { timeout: 5_000 }).toEqual([1]);
+  store.isAway = true;
+  batches.add(event(2));
+  await batches.settled();
+  batches.end(event(3));
+  store.isAway = false;
+  await new Promise((resolve) => setTimeout(resolve, 1_300));
+  expect(store.numbers).toEqual([1]);
+  expect(numbersOf(batches.take()!)).toEqual([2, 3]);
+});

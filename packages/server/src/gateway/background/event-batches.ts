@@ -5,10 +5,12 @@ import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
 /** Events within this time are written together. */
 const GATHERED_MS = 100;
+/** Time until a failed write is repeated. */
+const RETRY_MS = 1_000;
 /** A crashing database may lose its latest writes, from less than this time. */
 const IN_DOUBT_MS = 10_000;
 
-/** Batches an answer's events for the store. A batch that cannot be written waits for the next one. */
+/** Batches an answer's events for the store. A batch that cannot be written is repeated until the last event. */
 export class EventBatches {
   readonly #write: (events: AnswerEvents) => Promise<void>;
   #pending: string[] = [];
@@ -17,6 +19,8 @@ export class EventBatches {
   #writing: Promise<void> | null = null;
   #written: { readonly batch: AnswerEvents; readonly at: number }[] = [];
   #isInDoubt = false;
+  #retry: NodeJS.Timeout | null = null;
+  #isStopped = false;
 
   /** @param numWritten events written before */
   constructor(write: (events: AnswerEvents) => Promise<void>, numWritten: number) {
@@ -35,16 +39,23 @@ export class EventBatches {
    */
   end(last: ResponseEvent): void {
     this.#last = last;
+    this.stop();
+  }
+
+  /** Ends the writes: pending events are only for {@link take}. A write in progress continues. */
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#retry !== null) clearTimeout(this.#retry);
   }
 
   add(event: ResponseEvent): void {
     this.#pending.push(toOrderedJson(event));
-    this.#writing ??= this.#flush();
+    this.#flushNext();
   }
 
-  /** Resolves when no write is in progress; events may be pending. */
+  /** Resolves when no write is in progress; events of a failed one may be pending. */
   async settled(): Promise<void> {
-    await this.#writing;
+    while (this.#writing !== null) await this.#writing;
   }
 
   /** Unwritten events; null for none. */
@@ -58,7 +69,12 @@ export class EventBatches {
    * restore} repeats them.
    */
   doubt(error: unknown): void {
-    if (error instanceof StoreError && error.code === 'store.unavailable') this.#isInDoubt = true;
+    if (error instanceof StoreError && error.code === 'store.unavailable') this.doubtWrites();
+  }
+
+  /** Reports that the database may have been away. */
+  doubtWrites(): void {
+    this.#isInDoubt = true;
   }
 
   /** Repeats the writes in doubt. Writing a batch twice changes nothing. */
@@ -73,7 +89,22 @@ export class EventBatches {
     }
   }
 
-  async #flush(): Promise<void> {
+  #flushNext(): void {
+    if (this.#writing !== null || this.#isStopped || this.#pending.length === 0) return;
+    this.#writing = this.#flush().then((isWritten) => {
+      this.#writing = null;
+      if (isWritten) this.#flushNext();
+      else this.#retryLater();
+    });
+  }
+
+  #retryLater(): void {
+    if (this.#isStopped) return;
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#flushNext(), RETRY_MS).unref();
+  }
+
+  async #flush(): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, GATHERED_MS));
     const events = [...this.#pending];
     try {
@@ -84,10 +115,11 @@ export class EventBatches {
       this.#pending = this.#pending.slice(events.length);
       const now = performance.now();
       this.#written = [...this.#written.filter(({ at }) => now - at < IN_DOUBT_MS), { batch, at: now }];
+      return true;
     } catch (error) {
       // The events stay pending.
       this.doubt(error);
+      return false;
     }
-    this.#writing = null;
   }
 }

@@ -139,6 +139,16 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
+  it('idle connections that are lost are counted: no call fails for them', async () => {
+    const sql = await PostgresSql.open(url);
+    await sql.transaction((queries) => addEntity(queries, 'a'), { isDurable: false });
+    expect(sql.numLostConnections).toBe(0);
+    await cluster.disconnectAll();
+    await expect.poll(() => sql.numLostConnections, { timeout: 5_000 }).toBeGreaterThan(0);
+    expect(await numEntities(sql)).toBe(1);
+    await sql.close();
+  });
+
   it('whoever waits behind a transaction that gets no answer is told with it, and none waits for each before', async () => {
     const proxy = await PostgresProxy.start([url]);
     const sql = await PostgresSql.open(proxy.addressOf(url), { answerTimeoutMs: 200 });

@@ -86,6 +86,7 @@ export class PostgresSql implements Sql {
   /** Reading of the server's clock, and of `performance.now()` at that time. */
   #clock: { now: number; at: number } | null = null;
   #isClosed = false;
+  #numLostConnections = 0;
 
   /**
    * @param url such as `postgresql://user:password@host:5432/database`; omitted parts come from the variables
@@ -163,7 +164,7 @@ export class PostgresSql implements Sql {
       types: { getTypeParser: typeParser },
     });
     // Errors of idle connections: the next query makes a new one or reports the fault.
-    this.#pool.on('error', () => {});
+    this.#pool.on('error', () => (this.#numLostConnections += 1));
     this.#listener = new FeedListener(connection);
   }
 
@@ -205,6 +206,10 @@ export class PostgresSql implements Sql {
     const waited = seconds(this.#waitsSince);
     if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
     return `another process has blocked writes to the database for ${Math.floor(waited)} s`;
+  }
+
+  get numLostConnections(): number {
+    return this.#numLostConnections;
   }
 
   async isAway(): Promise<boolean> {

@@ -176,6 +176,8 @@ export class SqliteSql implements Sql {
     return () => void this.#wakes.delete(own);
   }
 
+  readonly numLostConnections = 0;
+
   /** See `Store.trouble`. */
   get trouble(): string | null {
     const waitedMs = this.#queue.waitedMs;
