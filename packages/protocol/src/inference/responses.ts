@@ -71,10 +71,12 @@ const SummarySchema = Type.Enum(['auto', 'concise', 'detailed']);
 /** Fields of `/v1/responses/input_tokens`; the others only shape the reply. */
 const promptFields = {
   model: chat.model,
-  input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
-    description:
-      'User text, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (id of an item of a kept answer), oldest first. Items written by other services (server-side tool and shell calls, compactions, encrypted reasoning) and images in tool results are read as text or left out. The response header `x-trainyard-left-out` counts them.',
-  }),
+  input: optionalNullable(
+    Type.Union([Type.String(), Type.Array(ItemSchema)], {
+      description:
+        'User text, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (id of an item of a kept answer), oldest first. Items written by other services (server-side tool and shell calls, compactions, encrypted reasoning) and images in tool results are read as text or left out. The response header `x-trainyard-left-out` counts them. Required without `conversation` and `previous_response_id`.',
+    }),
+  ),
   previous_response_id: optionalNullable(
     Type.String({
       description:

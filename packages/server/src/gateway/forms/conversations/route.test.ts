@@ -436,6 +436,23 @@ describe('conversation of a response', () => {
     expect(await itemsOf(id)).toHaveLength(4);
   });
 
+  test.each([undefined, null])('is continued by itself if `input` is %s', async (input) => {
+    const id = await make({ items: [{ role: 'user', content: 'One.' }] });
+    const count = await server.request('POST', '/v1/responses/input_tokens', { conversation: id, input });
+    const answer = await respond({ conversation: id, input });
+    expect(count.json()).toMatchObject({ input_tokens: answer.usage?.input_tokens });
+    expect(textsOf(await itemsOf(id))).toEqual(['One.', 'reasoning', 'Hello to you.']);
+    const next = await respond({ previous_response_id: answer.id, input });
+    expect(next.status).toBe('completed');
+    for (const path of ['/v1/responses', '/v1/responses/input_tokens']) {
+      const refused = await server.request('POST', path, { input });
+      expect([faultOf(refused), refused.body]).toEqual([
+        [400, 'request.invalid', 'input'],
+        expect.stringContaining('Field required'),
+      ]);
+    }
+  });
+
   test('is refused with `previous_response_id`, with items that it has, and above its limits', async () => {
     const id = await make({ items: [{ role: 'user', content: 'One.', id: 'msg_1' }] });
     const first = await respond();

@@ -17,7 +17,7 @@ export interface AnswerFacts {
 }
 
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponseInputItem[] {
-  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? []);
 }
 
 /** Id that an item refers to; null if the item is not a reference. Clients may omit the type of a reference. */

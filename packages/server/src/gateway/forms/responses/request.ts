@@ -81,7 +81,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
       ...(body.instructions ? [{ role: 'system', content: body.instructions }] : []),
       ...(typeof body.input === 'string'
         ? [{ role: 'user', content: body.input }]
-        : toChatMessages(body.input, leftOut)),
+        : toChatMessages(body.input ?? [], leftOut)),
     ],
     max_completion_tokens: body.max_output_tokens ?? null,
     logprobs: top > 0 || (body.include?.includes(LOGPROBS) ?? false),

@@ -15,7 +15,7 @@ import { RequestError } from '../../../seams/faults/request-error.ts';
 import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
 import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
 import { toOrderedJson } from '../../../seams/json/ordered-json.ts';
-import { conflict, unsupported } from '../shared/conflict.ts';
+import { conflict, invalidAt, unsupported } from '../shared/conflict.ts';
 import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 import { isEnded, type QueuedAnswer, toState } from '../../background/answer-states.ts';
 import { fromStored, newItems, turnIn } from './conversation-items.ts';
@@ -67,6 +67,8 @@ export async function openTurn(
   const scope = keptScopeOf(request);
   const previousId = body.previous_response_id || null;
   const conversation = conversationOf(scope, body, parts);
+  if ((body.input ?? null) === null && conversation === null && previousId === null)
+    throw invalidAt('input', 'Field required', 'missing');
   const room = roomOf(request, parts);
   const history =
     conversation !== null
