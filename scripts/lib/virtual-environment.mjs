@@ -62,7 +62,7 @@ export async function createVirtualEnvironment({ directory, python, requirements
 async function requirePython(minor) {
   const found = await findPython(minor);
   if (found !== null) return found;
-  throw new Error(`no Python 3.${minor} or newer was found (looked for ${CANDIDATES.join(', ')}, and in pyenv)`);
+  throw new Error(`found no Python 3.${minor} or newer (tried ${CANDIDATES.join(', ')} and pyenv)`);
 }
 
 /**

@@ -2,15 +2,15 @@
 const ADVICE = [
   {
     signs: /ENOSPC|no space left on device/i,
-    text: 'the disk is full: a first start needs about 1 GB while it works and leaves 600 MB; free some and start again',
+    text: 'the disk is full. A first start needs about 1 GB while it runs, and 600 MB afterwards. Free some space and start again',
   },
   {
     signs: /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT/,
-    text: 'the registry cannot be reached: the first start needs the network; connect it (or set HTTPS_PROXY) and start again',
+    text: 'the npm registry is unreachable. The first start needs a network connection. Connect it (or set HTTPS_PROXY) and start again',
   },
   {
     signs: /EACCES|EPERM|EROFS/,
-    text: 'this folder cannot be written: start as its owner, or in a copy that belongs to you',
+    text: 'this folder is not writable. Start as its owner, or in your own copy',
   },
 ];
 

@@ -17,7 +17,7 @@ const TIMEOUT_MS = 300_000;
 
 const hasPython = await hasPythonEnvironment(ROOT, 'agents');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run the Python clients: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must run the Python clients: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 /** A request of a framework: its references to earlier answers, and the kinds of its items. */

@@ -15,7 +15,7 @@ const MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
 const hasPython = await hasPythonEnvironment(ROOT, 'clients');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run the Python clients: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must run the Python clients: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 let service: OwnService;

@@ -13,7 +13,7 @@ import { scriptedService, type ScriptedServiceProcess } from '../support/scripte
 const ROOT = join(import.meta.dirname, '../..');
 const hasGenerator = await hasPythonEnvironment(ROOT, 'generator');
 if (!hasGenerator && process.env['CI'] !== undefined) {
-  throw new Error('CI must generate the Python client: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must generate the Python client: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 const run = promisify(execFile);
 

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 300_000;
 
 const hasPython = await hasPythonEnvironment(ROOT, 'clients');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run LiteLLM and LangChain: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must run LiteLLM and LangChain: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 describe.skipIf(!hasPython)('the libraries above the openai client', () => {

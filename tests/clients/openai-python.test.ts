@@ -27,7 +27,7 @@ interface Report {
 
 const hasPython = await hasPythonEnvironment(ROOT, 'art');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run the Python client: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must run the Python client: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {

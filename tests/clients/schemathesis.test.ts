@@ -32,7 +32,7 @@ const OPTIONS =
 
 const hasPython = await hasPythonEnvironment(ROOT, 'art');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run schemathesis: "node scripts/bootstrap.mjs --python" says what is missing');
+  throw new Error('CI must run schemathesis: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () => {

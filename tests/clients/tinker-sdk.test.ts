@@ -11,9 +11,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 const hasPython = await hasPythonEnvironment(ROOT, 'tinker');
 if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error(
-    'CI must run the SDK of the Tinker protocol: "node scripts/bootstrap.mjs --python" says what is missing',
-  );
+  throw new Error('CI must run the SDK of the Tinker protocol: "node scripts/bootstrap.mjs --python" shows the reason');
 }
 
 interface Report {

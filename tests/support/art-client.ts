@@ -16,7 +16,7 @@ export type ArtRelease = 'art' | 'art-newest';
 async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
   const hasPython = await hasPythonEnvironment(ROOT, release);
   if (!hasPython && process.env['CI'] !== undefined && (await hasPythonFor(release))) {
-    throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
+    throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" shows the reason');
   }
   return hasPython;
 }

@@ -6,7 +6,7 @@ import { findBrowser } from '../../scripts/lib/browser.mjs';
 export function hasBrowser(): boolean {
   const found = findBrowser(process.env) !== null;
   if (!found && process.env['CI'] !== undefined)
-    throw new Error('CI must open the pages in a browser: "node scripts/bootstrap.mjs --browser" says what is missing');
+    throw new Error('CI must open the pages in a browser: "node scripts/bootstrap.mjs --browser" shows the reason');
   return found;
 }
 

@@ -34,7 +34,7 @@ test('a TRAINYARD_MODEL that is a file means that nothing is fetched', async () 
 test('a TRAINYARD_MODEL that names a missing file is an error', async () => {
   const env = { TRAINYARD_MODEL: './no-such.gguf' };
   const { exitCode, output } = await runScript('scripts/bootstrap.mjs', [], { env });
-  expect(output).toBe('bootstrap: TRAINYARD_MODEL is ./no-such.gguf, and there is no such file\n');
+  expect(output).toBe('bootstrap: TRAINYARD_MODEL is ./no-such.gguf, but this file does not exist\n');
   expect(exitCode).toBe(1);
 });
 

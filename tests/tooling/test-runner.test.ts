@@ -39,7 +39,7 @@ test('the counts add up over projects, and a file that does not load is a failur
 
 test('a filter that matches nothing is a failure, and the count line still comes last', async () => {
   const { exitCode, output } = await runScript('scripts/test.mjs', ['no-such-test-file']);
-  expect(output).toContain('no test ran, which counts as a failure');
+  expect(output).toContain('No test ran. This counts as a failure.');
   expect(lastLine(output)).toBe('0 passed, 0 failed, 0 skipped');
   expect(exitCode).not.toBe(0);
 });

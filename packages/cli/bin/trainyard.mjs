@@ -31,7 +31,7 @@ if (
 const node = isNewEnough(process.versions.node) ? process.execPath : (bundledNode() ?? placedNode());
 if (node === null) {
   console.error(
-    `trainyard: Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the package "node" brought none: install Node.js ${REQUIRED_NODE_MAJOR}, or try again where the npm registry can be reached`,
+    `trainyard: Node.js ${REQUIRED_NODE_MAJOR} is required (this is ${process.version}), and the package "node" has no binary for this platform. Install Node.js ${REQUIRED_NODE_MAJOR}, or try again with access to the npm registry`,
   );
   process.exit(1);
 }
