@@ -17,15 +17,15 @@ const MODEL_TESTS = '**/*.model.test.ts';
 const TORCH_TESTS = '**/*.torch.test.ts';
 /** They start a database server: a project that exists where there is one. `npm test` says so where there is none. */
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
-/** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run test:s3` does. */
+/** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run lab -- s3` does. */
 const S3_TESTS = '**/*.s3.test.ts';
-/** They make network namespaces: a project that exists where this variable says that they may, as `npm run test:networks` does. */
+/** They make network namespaces: a project that exists where this variable says that they may, as `npm run lab -- networks` does. */
 const NETWORK_TESTS = '**/*.networks.test.ts';
-/** They need a processor that multiplies bf16: a project that exists where this variable names the library, as `npm run test:bf16` does. */
+/** They need a processor that multiplies bf16: a project that exists where this variable names the library, as `npm run lab -- bf16` does. */
 const BF16_TESTS = '**/*.bf16.test.ts';
-/** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
+/** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run lab -- mlflow` does. */
 const MLFLOW_TESTS = '**/*.mlflow.test.ts';
-/** They run coding agents: a project that exists where this variable names the folder of their packages, as `npm run test:agents` does. */
+/** They run coding agents: a project that exists where this variable names the folder of their packages, as `npm run lab -- agents` does. */
 const AGENT_TESTS = '**/*.agents.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 

@@ -1,5 +1,5 @@
 /**
- * Effect of disconnecting clients on the remaining requests:   npm run bench:bursts   (about 3 minutes; `--
+ * Effect of disconnecting clients on the remaining requests:   npm run bench -- bursts   (about 3 minutes; `--
  * --streams 5000`)
  *
  * First only the engine with a scripted model, for 100 to 10,000 requests; then streams over HTTP that all

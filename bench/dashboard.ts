@@ -1,5 +1,5 @@
 /**
- * Scrolls the dashboard through a long run:   npm run bench:dashboard   (some minutes; `-- --steps 1000` is a
+ * Scrolls the dashboard through a long run:   npm run bench -- dashboard   (some minutes; `-- --steps 1000` is a
  * tenth of it)
  *
  * 10,000 steps of ten trajectories each are written directly to the store. Then Chromium scrolls the

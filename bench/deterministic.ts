@@ -1,5 +1,5 @@
 /**
- * Cost of `--deterministic`:   npm run bench:deterministic   (about 3 minutes)
+ * Cost of `--deterministic`:   npm run bench -- deterministic   (about 3 minutes)
  *
  * An ordinary trainer and a deterministic one take the same steps in turns; the result is the ratio within a
  * round. The log-probabilities of the second equal the sampler's bit for bit, so their distance to the

@@ -1,5 +1,5 @@
 /**
- * Effect of hostile requests on other clients:   npm run bench:hostile [-- --rounds 3]
+ * Effect of hostile requests on other clients:   npm run bench -- hostile [-- --rounds 3]
  *
  * Twenty clients request short replies in a loop. In one round the hostile corpus of the tests is sent at the
  * same time, one request after the other; the next round has the same length without it, and so on in turns,

@@ -1,6 +1,6 @@
 /**
  * A step of the decoder and of llama.cpp, in turns, and the cost of adapters:
- * `npm run bench:runners` or `node --conditions=@trainyard/source bench/runners.ts [--rounds N] [--threads N]
+ * `npm run bench -- runners` or `node --conditions=@trainyard/source bench/runners.ts [--rounds N] [--threads N]
  * [--only SHAPE]…`.
  *
  * Groups of sequences after prompts of 376 tokens, each with its own tokens; every row requests its logits.

@@ -1,5 +1,5 @@
 /**
- * Cost of the store:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
+ * Cost of the store:   npm run bench -- store   (about a minute; `-- --against <another checkout>` compares, in turns)
  *
  * Each row is a part of a busy service's writes or reads, on a fresh SQLite file in the temporary folder (set
  * by `TMPDIR`). With another checkout both run the same piece one after the other, in alternating order; the

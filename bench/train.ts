@@ -1,5 +1,5 @@
 /**
- * Training step compared with PyTorch and peft on this machine:   npm run bench:train   (about 10 minutes)
+ * Training step compared with PyTorch and peft on this machine:   npm run bench -- train   (about 10 minutes)
  *
  * Both sides take turns on the same sequences with the same weights, two threads each; the result is the
  * ratio within a round, because other processes slow down both. `--long` adds rows that must fit into memory.

@@ -2,7 +2,7 @@
  * Installs Codex and Claude Code (660 MB) into .cache/agents and plays whole sessions with them, including
  * compactions, on a service with a scripted model.
  *
- *   npm run test:agents
+ *   npm run lab -- agents
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 /**
  * Runs the tests of bf16 computing, on a processor with bf16: `npm run bf16` has fetched the library.
  *
- *   npm run test:bf16
+ *   npm run lab -- bf16
  */
 import { spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';

@@ -2,7 +2,7 @@
  * Checks every flag of vLLM and SkyRL in examples/scale-out/compose.yaml and docs/guide/scaling.md with the
  * parsers of the installed releases, without GPUs or containers.
  *
- *   npm run check:scale-out    installs vLLM and SkyRL if missing (12 GB in .cache)
+ *   npm run lab -- scale-out    installs vLLM and SkyRL if missing (12 GB in .cache)
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -3,7 +3,7 @@
  * the server takes 10 s, and minutes
  * on a busy machine, so `npm run test:all` omits it.
  *
- *   npm run test:mlflow
+ *   npm run lab -- mlflow
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -2,9 +2,9 @@
  * Puts small faults into the sources, one at a time, and reports which of them the tests next to the file
  * detect. Works in copies of the tree.
  *
- *   npm run mutants                       15 files with a test next to them, 3 mutants each
- *   npm run mutants -- --seed 7           others
- *   npm run mutants -- --files 5 --mutants 20 --only packages/trainer --jobs 2
+ *   npm run lab -- mutants                       15 files with a test next to them, 3 mutants each
+ *   npm run lab -- mutants --seed 7           others
+ *   npm run lab -- mutants --files 5 --mutants 20 --only packages/trainer --jobs 2
  *
  * A mutant is caught if a test next to its file, or another one of the same room, fails or no longer ends.
  * Mutants have correct types: `npm run check` catches others. The exit code is 1 if the caught share is below

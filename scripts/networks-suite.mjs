@@ -3,8 +3,8 @@
  * other: `*.networks.test.ts`. Needs Linux and root. Installs further Debian packages (PostgreSQL, pgbouncer,
  * nftables, faketime); nginx is only unpacked.
  *
- *   npm run test:networks
- *   npm run test:networks -- jobs    arguments of Vitest
+ *   npm run lab -- networks
+ *   npm run lab -- networks jobs    arguments of Vitest
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

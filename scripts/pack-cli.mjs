@@ -2,8 +2,8 @@
  * Packs the whole service as one package with the command `trainyard`: the packages as JavaScript, in the
  * same folders as here.
  *
- *   npm run pack:cli                      creates packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
- *   npm run pack:cli -- --out FOLDER      puts it there
+ *   npm run pack -- cli                      creates packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
+ *   npm run pack -- cli --out FOLDER      puts it there
  */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';

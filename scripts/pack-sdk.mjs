@@ -3,8 +3,8 @@
  * dependencies, checked by publint and arethetypeswrong. Code from other packages is in that file, with their
  * licences next to it.
  *
- *   npm run pack:sdk                      creates packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
- *   npm run pack:sdk -- --out FOLDER      puts it there
+ *   npm run pack -- sdk                      creates packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
+ *   npm run pack -- sdk --out FOLDER      puts it there
  */
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

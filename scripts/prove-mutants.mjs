@@ -1,9 +1,9 @@
 /**
  * Puts faults of several processes into a copy of the sources, one at a time, and plays schedules until one finds it.
  *
- *   npm run prove:mutants                          all of `scripts/lib/schedule-mutants.mjs`
- *   npm run prove:mutants -- --only fencing        those with this in their names
- *   npm run prove:mutants -- --schedules 5 --seed 7  with other schedules than the default
+ *   npm run lab -- prove-mutants                          all of `scripts/lib/schedule-mutants.mjs`
+ *   npm run lab -- prove-mutants --only fencing        those with this in their names
+ *   npm run lab -- prove-mutants --schedules 5 --seed 7  with other schedules than the default
  *
  * The exit code is 1 if one is not found.
  */

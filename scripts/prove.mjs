@@ -1,10 +1,10 @@
 /**
  * Plays random schedules of a service of several processes on a PostgreSQL server of its own, and checks the results.
  *
- *   npm run prove                            1,000 schedules
- *   npm run prove -- --schedules 50          fewer
- *   npm run prove -- --seed 4711 --verbose   repeats that one, with the logs of its processes
- *   npm run prove -- --jobs 2                two at a time
+ *   npm run lab -- prove                            1,000 schedules
+ *   npm run lab -- prove --schedules 50          fewer
+ *   npm run lab -- prove --seed 4711 --verbose   repeats that one, with the logs of its processes
+ *   npm run lab -- prove --jobs 2                two at a time
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

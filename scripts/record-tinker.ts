@@ -1,7 +1,7 @@
 /**
  * Records the requests and answers of a real SkyRL: the reference for the fake server of packages/tinker.
  *
- *   npm run record:tinker    installs SkyRL 0.4.0 first (6.3 GB in .cache), then a minute or two
+ *   npm run lab -- record-tinker    installs SkyRL 0.4.0 first (6.3 GB in .cache), then a minute or two
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

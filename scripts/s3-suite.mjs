@@ -2,7 +2,7 @@
  * Builds a server of S3's interface (versitygw, Apache-2.0; Go 1.25 or later, some minutes once) into
  * .cache/s3 and runs the suite of blobs on it, and a service with its blobs there.
  *
- *   npm run test:s3
+ *   npm run lab -- s3
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -2,7 +2,7 @@
  * Trains a small model through a real SkyRL on this machine's CPU, and compares every number with the trainer
  * of this repository.
  *
- *   npm run test:skyrl             installs SkyRL 0.4.0 first (6.3 GB in .cache), then some minutes
+ *   npm run lab -- skyrl             installs SkyRL 0.4.0 first (6.3 GB in .cache), then some minutes
  *
  * 1. Only the driver: the same supervised and the same reinforcement-learning job there and here, from one
  * fresh adapter, and from each side's own.

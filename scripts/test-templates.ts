@@ -1,9 +1,9 @@
 /**
  * Compares chat templates with Python: the 142 templates of two published packages, 68 conversations each, as clients send them.
  *
- *   npm run test:templates               renders all of them, and many again over HTTP; a minute or two
- *   npm run test:templates -- --list     prints every difference, not only the first of each template
- *   npm run test:templates -- --make     makes the digests again with jinja2 and transformers
+ *   npm run lab -- templates               renders all of them, and many again over HTTP; a minute or two
+ *   npm run lab -- templates --list     prints every difference, not only the first of each template
+ *   npm run lab -- templates --make     makes the digests again with jinja2 and transformers
  *
  * The packages are fetched by pip. What Python renders is here as digests only: no text of a template is part of this repository.
  */

@@ -2,9 +2,9 @@
  * A real vLLM samples and a real SkyRL trains, on the cores of one machine, taking turns, for the unmodified
  * ART client; and each of the three is killed once.
  *
- *   npm run test:together               installs vLLM and SkyRL (12 GB in .cache) if they are missing, then about a quarter of an hour
- *   npm run test:together -- --steps 3  fewer steps: the kills are in steps 2 (vLLM), 3 (SkyRL) and 4 (the service)
- *   npm run test:together -- --small    on two layers of the model, with meaningless text: a step takes seconds
+ *   npm run lab -- together               installs vLLM and SkyRL (12 GB in .cache) if they are missing, then about a quarter of an hour
+ *   npm run lab -- together --steps 3  fewer steps: the kills are in steps 2 (vLLM), 3 (SkyRL) and 4 (the service)
+ *   npm run lab -- together --small    on two layers of the model, with meaningless text: a step takes seconds
  *
  * Then the same model continues with the other pairings of sampler and trainer, changed only by settings, a
  * step each. No step is lost or doubled: by the service (steps, events, digests, usage), by the client, and

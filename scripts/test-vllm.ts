@@ -2,12 +2,12 @@
  * The service with a real vLLM, on CPUs: its samples match this service, it serves adapters trained here, and
  * it may die.
  *
- *   npm run test:vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache if missing, and takes some minutes
- *   npm run test:vllm -- --url URL       uses a running server, with the default model, and kills nothing
- *   npm run test:vllm -- --only draws    only the training of rollouts that were not sampled plainly
- *   npm run test:vllm -- --only faults   only misbehaving servers: two proxies in front of a real server, and one with other weights
- *   npm run test:vllm -- --only resolver only vLLM's own lookup of adapters in the folder of `--vllm-adapter-dir`
- *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
+ *   npm run lab -- vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache if missing, and takes some minutes
+ *   npm run lab -- vllm --url URL       uses a running server, with the default model, and kills nothing
+ *   npm run lab -- vllm --only draws    only the training of rollouts that were not sampled plainly
+ *   npm run lab -- vllm --only faults   only misbehaving servers: two proxies in front of a real server, and one with other weights
+ *   npm run lab -- vllm --only resolver only vLLM's own lookup of adapters in the folder of `--vllm-adapter-dir`
+ *   npm run lab -- vllm --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench -- serve --against`
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

@@ -2,9 +2,9 @@
  * Follows docs/guide/getting-started.md like a new user, in a fresh clone, with a real browser, and reports
  * the time of each step.
  *
- *   npm run tour                                  clones the last commit into an empty folder, which it removes
- *   npm run tour -- --pictures docs/guide         also takes the pictures of the guide
- *   npm run tour -- --steps 3                     a shorter demo
+ *   npm run lab -- tour                                  clones the last commit into an empty folder, which it removes
+ *   npm run lab -- tour --pictures docs/guide         also takes the pictures of the guide
+ *   npm run lab -- tour --steps 3                     a shorter demo
  *
  * The exit code is 1 if a step deviates from the guide; times are printed, with the other load of the
  * machine. Needs a network for the packages and the

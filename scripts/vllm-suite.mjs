@@ -2,10 +2,10 @@
  * Runs vLLM's own entrypoint tests against a service of this repository, and compares the failures with
  * `tests/vllm-suite/expected.json`.
  *
- *   npm run test:vllm-suite                     all of them, about half an hour; ends with a table
- *   npm run test:vllm-suite -- -k logprobs      arguments of pytest
- *   npm run test:vllm-suite -- --page           writes docs/lab/vllm-suite.md from the list, and runs nothing
- *   npm run test:vllm-suite -- --report FILE    keeps every outcome and message as JSON
+ *   npm run lab -- vllm-suite                     all of them, about half an hour; ends with a table
+ *   npm run lab -- vllm-suite -k logprobs      arguments of pytest
+ *   npm run lab -- vllm-suite --page           writes docs/lab/vllm-suite.md from the list, and runs nothing
+ *   npm run lab -- vllm-suite --report FILE    keeps every outcome and message as JSON
  *
  * The exit code is 1 for an unlisted failure, and for a listed one that passes.
  */

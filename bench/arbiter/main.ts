@@ -1,10 +1,10 @@
 /**
  * Streamed chats and a concurrent training job on the same cores:
  *
- *   npm run bench:arbiter                            the normal service, and one in which one host computes at a time, in turns
- *   npm run bench:arbiter -- --against unshared      instead, one without arbitration of the cores
- *   npm run bench:arbiter -- --chats 1 --rounds 5    one chat at a time
- *   npm run bench:arbiter -- --short                 the smallest run of all parts; its figures mean nothing
+ *   npm run bench -- arbiter                            the normal service, and one in which one host computes at a time, in turns
+ *   npm run bench -- arbiter --against unshared      instead, one without arbitration of the cores
+ *   npm run bench -- arbiter --chats 1 --rounds 5    one chat at a time
+ *   npm run bench -- arbiter --short                 the smallest run of all parts; its figures mean nothing
  *
  * In each round each service runs in turns: only chats, only training, both. `--settings engine-share=0.5`
  * (repeatable) are settings of both services.

@@ -1,5 +1,5 @@
 /**
- * The service with another arbitration of the cores, for comparison in `bench:arbiter`: `turns` (one host
+ * The service with another arbitration of the cores, for comparison in `npm run bench -- arbiter`: `turns` (one host
  * computes at a time, as if all threads spun) or `unshared` (no arbitration). Reads its settings only from
  * the environment.
  */

@@ -1,10 +1,10 @@
 /**
  * A crowd of streams with long prompts, and the memory of every process of the service:
  *
- *   npm run bench:crowd                                      500 streams with prompts of 50 kB, truncated to their last 1,000 tokens
- *   npm run bench:crowd -- --settings capacity-tokens=4096   settings of the service
- *   npm run bench:crowd -- --seen 100 --tokens 4             shorter work with the same prompts
- *   npm run bench:crowd -- --short                           the smallest run of all parts
+ *   npm run bench -- crowd                                      500 streams with prompts of 50 kB, truncated to their last 1,000 tokens
+ *   npm run bench -- crowd --settings capacity-tokens=4096   settings of the service
+ *   npm run bench -- crowd --seen 100 --tokens 4             shorter work with the same prompts
+ *   npm run bench -- crowd --short                           the smallest run of all parts
  *
  * At the same time one client of another entity requests short replies, one after the other. The crowd comes
  * in waves (`--waves`): memory that grew with each would show.

@@ -1,12 +1,12 @@
 /**
  * Latency that the service adds to a back end that answers at once, compared with LiteLLM's proxy:
  *
- *   npm run bench:gateway                              100 and 500 streamed requests per second, three rounds of 10 s each
- *   npm run bench:gateway -- --rate 500 --rounds 5     one rate
- *   npm run bench:gateway -- --against FOLDER --without-litellm     another checkout compared with this one
- *   npm run bench:gateway -- --engine-port --without-litellm     an engine behind a port compared with hosts of the service
- *   npm run bench:gateway -- --awake                   processes of the lowest class keep the cores busy (Linux)
- *   npm run bench:gateway -- --short                   the smallest run of all parts; its figures mean nothing
+ *   npm run bench -- gateway                              100 and 500 streamed requests per second, three rounds of 10 s each
+ *   npm run bench -- gateway --rate 500 --rounds 5     one rate
+ *   npm run bench -- gateway --against FOLDER --without-litellm     another checkout compared with this one
+ *   npm run bench -- gateway --engine-port --without-litellm     an engine behind a port compared with hosts of the service
+ *   npm run bench -- gateway --awake                   processes of the lowest class keep the cores busy (Linux)
+ *   npm run bench -- gateway --short                   the smallest run of all parts; its figures mean nothing
  *
  * Rounds are interleaved, and each target gets requests at the same random times. bench/README.md defines "added".
  */

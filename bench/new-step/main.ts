@@ -1,5 +1,5 @@
 /**
- * Time from the commit of a step to its first token on two engines:   npm run bench:new-step   (about 3
+ * Time from the commit of a step to its first token on two engines:   npm run bench -- new-step   (about 3
  * minutes; `-- --rounds 5`)
  *
  * PostgreSQL, a bucket, an API process, two engines and a trainer, each in its own process, on this machine.
@@ -168,7 +168,7 @@ async function openBucket(): Promise<{ bucketUrl: string; bucketName: string }> 
     return { bucketUrl: await server.createBucket(), bucketName: 'versitygw' };
   }
   const bucket = stack.adopt(await MemoryBucket.start(), (started) => started.close());
-  return { bucketUrl: bucket.url, bucketName: 'a stand-in in memory (`npm run test:s3` builds versitygw)' };
+  return { bucketUrl: bucket.url, bucketName: 'a stand-in in memory (`npm run lab -- s3` builds versitygw)' };
 }
 
 /** Processor seconds of the service up to a time. */

@@ -1,10 +1,10 @@
 /**
  * Comparison of servers with OpenAI's chat completions on workloads of reinforcement learning:
  *
- *   npm run bench:serve                                               only a new service
- *   npm run bench:serve -- --against 'vllm,url=http://127.0.0.1:8000/v1,adapters=a+b'
- *   npm run bench:serve -- --only rollouts --only plain --rounds 5    some workloads
- *   npm run bench:serve -- --short                                    the smallest run of all parts; its figures mean nothing
+ *   npm run bench -- serve                                               only a new service
+ *   npm run bench -- serve --against 'vllm,url=http://127.0.0.1:8000/v1,adapters=a+b'
+ *   npm run bench -- serve --only rollouts --only plain --rounds 5    some workloads
+ *   npm run bench -- serve --short                                    the smallest run of all parts; its figures mean nothing
  *
  * Rounds are interleaved: each workload runs on one server after the other before the next one starts, and
  * the order rotates between rounds. The result is the ratio within a round. `--settings precision=fast`

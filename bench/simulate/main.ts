@@ -2,11 +2,11 @@
  * Queue times, adapter cache misses and the cost of 1,000 rollouts for 10, 1,000 and 100,000 models, from
  * measured step times:
  *
- *   npm run simulate                                        from the times in bench/simulate/times.json
- *   npm run simulate -- --times mine.json                   from others, of the same shape
- *   npm run simulate -- --server-price 2.5 --trainer-price 4   price per hour of a sampling server, of a trainer
- *   npm run simulate -- --check                             a small run on this machine: prediction and measurement (some minutes)
- *   npm run simulate -- --check --keep mine.json            and saves the measured times
+ *   npm run lab -- simulate                                        from the times in bench/simulate/times.json
+ *   npm run lab -- simulate --times mine.json                   from others, of the same shape
+ *   npm run lab -- simulate --server-price 2.5 --trainer-price 4   price per hour of a sampling server, of a trainer
+ *   npm run lab -- simulate --check                             a small run on this machine: prediction and measurement (some minutes)
+ *   npm run lab -- simulate --check --keep mine.json            and saves the measured times
  *
  * Its assumptions are in docs/guide/scaling.md.
  */

@@ -1,10 +1,10 @@
 /**
  * Learning curves: each task with several seeds, every curve of a task in one plot, and the numbers as rows of a table.
  *
- *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
- *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
- *   npm run learn -- --tasks extraction --steps 6 --out /tmp                                at most six steps
- *   npm run learn -- --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other training settings
+ *   npm run lab -- learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
+ *   npm run lab -- learn --tasks yes-no-maybe --seeds 1 --out /tmp
+ *   npm run lab -- learn --tasks extraction --steps 6 --out /tmp                                at most six steps
+ *   npm run lab -- learn --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other training settings
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

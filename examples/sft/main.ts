@@ -1,7 +1,7 @@
 /**
  * Teaches the model three invented facts, from conversations, over HTTP.
  *
- *   npm run example:sft
+ *   npm run example -- sft
  */
 import { Trainyard } from '@trainyard/sdk';
 

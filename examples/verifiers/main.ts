@@ -1,9 +1,9 @@
 /**
  * An environment of the Python library `verifiers`: starts a service, runs train.py with it, plots the rewards.
  *
- *   npm run example:verifiers
- *   npm run example:verifiers -- --steps 12 --seed 2 --plot curve.svg
- *   npm run example:verifiers -- --url http://127.0.0.1:8420/v1 --api-key KEY    on a running service with the same base model
+ *   npm run example -- verifiers
+ *   npm run example -- verifiers --steps 12 --seed 2 --plot curve.svg
+ *   npm run example -- verifiers --url http://127.0.0.1:8420/v1 --api-key KEY    on a running service with the same base model
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Mutants that behave like the original, so that no test can detect them. `npm run mutants` lists them
+ * Mutants that behave like the original, so that no test can detect them. `npm run lab -- mutants` lists them
  * without counting them.
  *
  * @type {readonly { readonly file: string, readonly line: string, readonly change: string, readonly because:

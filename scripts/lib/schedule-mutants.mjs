@@ -1,5 +1,5 @@
 /**
- * Faults of a service of several processes that random schedules must find. `npm run prove:mutants` puts them
+ * Faults of a service of several processes that random schedules must find. `npm run lab -- prove-mutants` puts them
  * into a copy of the sources one at a time.
  *
  * @typedef {object} ScheduleMutant

@@ -24,9 +24,9 @@ export function renderSuitePage(version, files, expected) {
   const lines = [
     "# vLLM's own tests",
     '',
-    `\`npm run test:vllm-suite\` fetches the source distribution of vLLM ${version} and runs its entrypoint tests against this service, with fixtures alone adapted (\`tests/vllm-suite/vllm_suite_plugin.py\`):`,
+    `\`npm run lab -- vllm-suite\` fetches the source distribution of vLLM ${version} and runs its entrypoint tests against this service, with fixtures alone adapted (\`tests/vllm-suite/vllm_suite_plugin.py\`):`,
     'the handle on a server, names of models, the tokenizer, and a limit where a conversation has none. What fails is listed here, by test; anything else that fails, and a listed test that passes, fails the run.',
-    'This page is written from `tests/vllm-suite/expected.json` by `npm run test:vllm-suite -- --page`.',
+    'This page is written from `tests/vllm-suite/expected.json` by `npm run lab -- vllm-suite --page`.',
   ];
   for (const [name, meaning] of Object.entries(CLASSES)) {
     const tests = Object.entries(expected).filter(([, known]) => known.class === name);

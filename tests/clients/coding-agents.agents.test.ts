@@ -5,7 +5,7 @@ import { scriptedService, type ScriptedServiceProcess } from '../support/scripte
 
 /**
  * Whole sessions of Codex and Claude Code: turns, calls and their results, compaction, and a resumed session.
- * Run by `npm run test:agents`.
+ * Run by `npm run lab -- agents`.
  */
 
 const FOLDER = process.env['TRAINYARD_TEST_AGENTS'] ?? '';

@@ -29,8 +29,8 @@ import { smallService } from '../support/small-service.ts';
 
 const [SCALING, OPERATIONS] = ['docs/guide/scaling.md', 'docs/guide/operations.md'];
 const VLLM =
-  'it needs vLLM (6 to 12 GB): `npm run test:vllm` runs such servers, `npm run check:scale-out` holds the flags against its parser';
-const SKYRL = 'it needs SkyRL (2 GB): `npm run test:skyrl` runs it';
+  'it needs vLLM (6 to 12 GB): `npm run lab -- vllm` runs such servers, `npm run lab -- scale-out` holds the flags against its parser';
+const SKYRL = 'it needs SkyRL (2 GB): `npm run lab -- skyrl` runs it';
 const ELSEWHERE = 'another machine is needed';
 /** Commands that no test on one machine can run unchanged, each with its reason. */
 const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
@@ -53,10 +53,10 @@ const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
   ],
   ['NODE_EXTRA_CA_CERTS=', 'it needs a proxy with TLS: `encrypted-engines.networks.test.ts`'],
   ['export OTEL_', 'variables: `observed.postgres.test.ts` has a collector'],
-  ['npm run bf16', 'it fetches a library of 54 MB and needs a processor with bf16: `npm run test:bf16`'],
+  ['npm run bf16', 'it fetches a library of 54 MB and needs a processor with bf16: `npm run lab -- bf16`'],
   [
     'npm start -- --precision bf16',
-    'it fetches a library of 54 MB and needs a processor with bf16: `npm run test:bf16`',
+    'it fetches a library of 54 MB and needs a processor with bf16: `npm run lab -- bf16`',
   ],
 ];
 
@@ -73,7 +73,7 @@ let bucketFault: 'none' | 'slow' | 'hanging' = 'none';
 let bucketWay: ReturnType<typeof createServer>;
 beforeAll(async () => {
   const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
-  assert(program !== undefined && programs !== undefined, '`npm run test:s3` says where the servers are');
+  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` says where the servers are');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
   database = await cluster.createSchema();
   bucketWay = await wayTo(server.origin);

@@ -20,7 +20,7 @@ let parts: ServiceParts;
 let store: SqlStore;
 beforeAll(async () => {
   const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
-  assert(program !== undefined && programs !== undefined, '`npm run test:s3` says where the servers are');
+  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` says where the servers are');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
   network = await unreliableNetwork(server.origin, EVERY_REQUESTS);
   const database = await cluster.createSchema();

@@ -14,6 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { brokenLinks } from '../../scripts/docs/built-links.ts';
 import { siteContents } from '../../scripts/docs/contents.ts';
 import { writePages } from '../../scripts/docs/write-pages.ts';
+import { COMMANDS as SCRIPT_COMMANDS } from '../../scripts/lib/commands.mjs';
 import { blocksOf, isKnownBlock, isRun } from '../support/doc-blocks.ts';
 import { REPOSITORY } from './support/run-script.ts';
 
@@ -177,7 +178,14 @@ describe('pages about the code', () => {
   test('the page of the npm scripts has every script and no other', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const rows = [...read('docs/lab/scripts.md').matchAll(/^\| `([^`]+)` \|/gm)].map(([, name = '']) => name);
-    expect(rows.toSorted()).toEqual(Object.keys(scripts).toSorted());
+    const plain = Object.keys(scripts).filter((name) => !Object.hasOwn(SCRIPT_COMMANDS, name));
+    const programs = Object.entries(SCRIPT_COMMANDS).flatMap(([command, { programs: all }]) =>
+      Object.keys(all).map((name) => `${command} -- ${name}`),
+    );
+    expect(rows.toSorted()).toEqual([...plain, ...programs].toSorted());
+    expect(Object.keys(scripts).filter((name) => Object.hasOwn(SCRIPT_COMMANDS, name))).toEqual(
+      Object.keys(SCRIPT_COMMANDS),
+    );
   });
 
   test('the guide of the charts has a section for every warning, and for no other', () => {

@@ -1,4 +1,4 @@
-/** The simulation of `npm run simulate`, compared with closed-form results. */
+/** The simulation of `npm run lab -- simulate`, compared with closed-form results. */
 import { expect, test } from 'vitest';
 
 import { AdapterCache } from '../../bench/simulate/adapter-cache.ts';

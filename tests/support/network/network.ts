@@ -55,7 +55,7 @@ export class Machine {
   }
 }
 
-/** Requires its own namespace, as started by `npm run test:networks`. */
+/** Requires its own namespace, as started by `npm run lab -- networks`. */
 export class Network {
   readonly #machines: Machine[] = [];
   readonly #cuts = new Map<Machine, Set<string>>();

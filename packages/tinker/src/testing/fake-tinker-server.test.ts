@@ -6,7 +6,7 @@ import { converse, type Exchange } from './conversation.ts';
 import { SKYRL_0_4 } from './fake-dialect.ts';
 import { FakeTinkerServer } from './fake-tinker-server.ts';
 
-/** Output of `npm run record:tinker`. */
+/** Output of `npm run lab -- record-tinker`. */
 const RECORDED = JSON.parse(
   readFileSync(new URL('recordings/skyrl-0.4.0.json', import.meta.url), 'utf8'),
 ) as readonly Exchange[];

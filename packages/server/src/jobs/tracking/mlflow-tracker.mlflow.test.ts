@@ -1,5 +1,5 @@
 /**
- * The tracker on a real server: `npm run test:mlflow` installs it, and sets `TRAINYARD_TEST_MLFLOW` to its
+ * The tracker on a real server: `npm run lab -- mlflow` installs it, and sets `TRAINYARD_TEST_MLFLOW` to its
  * address.
  */
 import { spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
  * Plays random schedules of a service of several processes, each with the faults of its seed, and checks the
- * result: nothing lost, nothing done twice, and the weights of an undisturbed service. See `npm run prove`.
+ * result: nothing lost, nothing done twice, and the weights of an undisturbed service. See `npm run lab -- prove`.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

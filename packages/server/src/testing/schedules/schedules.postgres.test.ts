@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-/** Seeds that meet most kinds of faults; `npm run prove` plays a thousand. */
+/** Seeds that meet most kinds of faults; `npm run lab -- prove` plays a thousand. */
 const NUM_SCHEDULES = 12;
 
 async function play(...args: string[]): Promise<{ code: number; output: string }> {

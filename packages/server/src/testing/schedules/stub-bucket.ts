@@ -20,7 +20,7 @@ const realFetch = globalThis.fetch;
 
 /**
  * Objects of one bucket, in memory, for this thread's `fetch`: all requests of `S3Bucket` except multipart
- * uploads, which are for objects of more than 8 MiB. `npm run test:s3` tests the same class on a real server.
+ * uploads, which are for objects of more than 8 MiB. `npm run lab -- s3` tests the same class on a real server.
  */
 export class StubBucket {
   readonly url = `${ORIGIN}/bucket`;
