@@ -27,9 +27,7 @@ const STEPS = {
   format: (root) => runTool(root, 'oxfmt/bin/oxfmt', ['--check', '.']),
   prose: async (root) =>
     resultOf(
-      findWideProse(root).map(
-        ({ path }) => `${path}: prose wider than ${PROSE_COLUMNS} columns; npm run format wraps it`,
-      ),
+      findWideProse(root).map(({ path }) => `${path}: prose wider than ${PROSE_COLUMNS} columns; run npm run format`),
     ),
   english: async (root) => {
     const { violations, summary } = checkEnglish(root);
@@ -49,7 +47,7 @@ const { values, positionals } = parseArgs({
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(STEPS, name));
 if (unknown.length > 0) {
-  console.error(`no step is called ${unknown.join(', ')}; there are ${Object.keys(STEPS).join(', ')}`);
+  console.error(`unknown steps: ${unknown.join(', ')}; the steps are ${Object.keys(STEPS).join(', ')}`);
   process.exit(2);
 }
 if (values.lower === true) lowerCeilings(resolve(values.root ?? join(TOOLS, '..')));
@@ -70,7 +68,7 @@ async function runSteps(root, chosen) {
     console.log(`${isOk ? 'ok  ' : 'FAIL'}  ${name.padEnd(10)} ${seconds} s`);
     if (note !== undefined) console.log(`      ${note}`);
   }
-  console.log(failed.length === 0 ? 'check: all is well' : `check: failed in ${failed.join(', ')}`);
+  console.log(failed.length === 0 ? 'check: all steps passed' : `check: failed in ${failed.join(', ')}`);
   return failed.length === 0 ? 0 : 1;
 }
 

@@ -23,12 +23,12 @@ const { values } = parseArgs({
   options: { base: { type: 'string', default: '/' }, watch: { type: 'boolean', default: false } },
 });
 if (!/^\/(.*\/)?$/.test(values.base)) {
-  console.error(`--base must begin and end with a slash, got ${values.base}`);
+  console.error(`--base must start and end with a slash, got ${values.base}`);
   process.exit(2);
 }
 
 if (!existsSync(join(SITE, 'node_modules/astro'))) {
-  console.error('docs: installing what builds the site into site/node_modules (about 190 MB)');
+  console.error('docs: installing the site generator into site/node_modules (about 190 MB)');
   // Not `ci`: it needs every platform's packages in the lock file, which has only those available when it was
   // made.
   await npm(SITE, ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']);

@@ -8,5 +8,5 @@ import { availableParallelism } from 'node:os';
 import { quantizeModel } from '@trainyard/native';
 
 const [from, to] = process.argv.slice(2);
-if (from === undefined || to === undefined) throw new Error('two paths are needed: <from> <to>');
+if (from === undefined || to === undefined) throw new Error('Expected two paths: <from> <to>');
 quantizeModel(from, to, 'f16', availableParallelism());

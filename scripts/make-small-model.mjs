@@ -12,7 +12,7 @@ import { GgufFile, GgufWriter } from '@trainyard/native';
 const [from, to, ...sizes] = process.argv.slice(2);
 const [numLayers = 0, wantedTokens = 0] = sizes.map(Number);
 if (from === undefined || to === undefined || !(numLayers >= 1 && wantedTokens >= 1)) {
-  throw new Error('two paths and two numbers are needed: <from> <to> <layers> <tokens>');
+  throw new Error('Expected two paths and two numbers: <from> <to> <layers> <tokens>');
 }
 using source = GgufFile.open(from);
 const architecture = String(source.metadata.get('general.architecture'));

@@ -128,7 +128,7 @@ function programOf(path) {
   const project = join(root, packages, name, 'tsconfig.json');
   const fileChanges = { changed: [join(root, path)] };
   const program = compiler.updateSnapshot({ openProjects: [project], fileChanges }).getProject(project)?.program;
-  if (program === undefined) throw new Error(`${project} is no TypeScript project`);
+  if (program === undefined) throw new Error(`${project} is not a TypeScript project`);
   return program;
 }
 

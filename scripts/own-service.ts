@@ -96,6 +96,6 @@ export function defaultModelPath(): string {
     'models/SmolLM2-135M-Instruct.Q4_1.gguf',
   );
   const path = process.env['TRAINYARD_MODEL'] ?? fetched;
-  if (!existsSync(path)) throw new Error(`the model file ${path} is missing: run "node scripts/bootstrap.mjs"`);
+  if (!existsSync(path)) throw new Error(`The model file ${path} is missing. Run "node scripts/bootstrap.mjs"`);
   return path;
 }

@@ -30,7 +30,7 @@ const { values } = parseArgs({
 });
 const programs = findPostgres(process.env);
 if (programs === null)
-  throw new Error('no PostgreSQL was found: set TRAINYARD_TEST_POSTGRES to the folder of its programs');
+  throw new Error('PostgreSQL was not found. Set TRAINYARD_TEST_POSTGRES to the folder of its programs');
 const scratch = makeScratchCopy(resolve(values.root));
 /** @type {import('node:child_process').ChildProcess | null} */
 let running = null;

@@ -16,7 +16,7 @@ import { findPostgres } from './lib/postgres.mjs';
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const programs = findPostgres(process.env);
 if (programs === null)
-  throw new Error('no PostgreSQL was found: set TRAINYARD_TEST_POSTGRES to the folder of its programs');
+  throw new Error('PostgreSQL was not found. Set TRAINYARD_TEST_POSTGRES to the folder of its programs');
 const main = join(ROOT, 'packages/server/src/testing/schedules/main.ts');
 const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], {
   stdio: 'inherit',

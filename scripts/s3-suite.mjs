@@ -30,7 +30,8 @@ await withFileLock(join(ROOT, '.cache/s3.lock'), async () => {
   if (status !== 0) throw new Error(`go install ended with ${status}`);
 });
 const postgres = findPostgres(process.env);
-if (postgres === null) throw new Error('PostgreSQL is missing: "node scripts/bootstrap.mjs --postgres" installs it');
+if (postgres === null)
+  throw new Error('PostgreSQL is missing. Install it with "node scripts/bootstrap.mjs --postgres"');
 const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 's3', ...process.argv.slice(2)], {
   stdio: 'inherit',
   env: { ...process.env, TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: postgres },

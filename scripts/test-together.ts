@@ -74,7 +74,7 @@ function check(what: string, isOk: boolean, found: unknown = ''): void {
 
 const [release] = (await installedArtReleases()).toReversed();
 if (release === undefined)
-  throw new Error('ART’s client is not installed: "node scripts/bootstrap.mjs --python" does that');
+  throw new Error('ART’s client is not installed. Install it with "node scripts/bootstrap.mjs --python"');
 const models = prepareTestModel(ROOT, process.env, log);
 const modelPath = values.small ? models.TRAINYARD_TEST_MODEL_SMALL : models.TRAINYARD_TEST_MODEL;
 const modelFolder = join(ROOT, values.small ? '.cache/vllm-small-model' : '.cache/vllm-model');

@@ -34,7 +34,8 @@ const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '3' }, 'max-wait': { type: 'string', default: '60' } },
 });
 const postgres = findPostgres(process.env);
-if (postgres === null) throw new Error('PostgreSQL is missing: run "node scripts/bootstrap.mjs --postgres"');
+if (postgres === null)
+  throw new Error('PostgreSQL is missing. Install it with "node scripts/bootstrap.mjs --postgres"');
 
 await using stack = new AsyncDisposableStack();
 const cluster = stack.adopt(await PostgresCluster.start(postgres), (server) => server.stop());

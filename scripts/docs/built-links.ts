@@ -27,10 +27,12 @@ export function brokenLinks(folder: string, base = '/'): string[] {
       if (/^(\w+:|\/\/)/.test(target)) return [];
       const [path = '', place = ''] = target.split('#').map((part) => decodeURIComponent(part));
       const to = path === '' ? page : path.split('?')[0]!;
-      if (!to.startsWith('/')) return [`${page}: ${target} is no path from the root`];
-      if (!known.has(to)) return [`${page}: ${target} is not there`];
+      if (!to.startsWith('/')) return [`${page}: ${target} is not a path from the root`];
+      if (!known.has(to)) return [`${page}: ${target} does not exist`];
       const places = placesOf.get(to);
-      return place === '' || places === undefined || places.has(place) ? [] : [`${page}: ${to} has no place #${place}`];
+      return place === '' || places === undefined || places.has(place)
+        ? []
+        : [`${page}: ${to} has no anchor #${place}`];
     }),
   );
 }

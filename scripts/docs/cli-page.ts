@@ -11,9 +11,9 @@ export function cliPage(): string {
   const list = commands.map((command) => `| [\`${command.name()}\`](#${command.name()}) | ${command.summary()} |`);
   return `# Command line
 
-\`npx trainyard COMMAND\` in the folder of the clone, or in a folder that the tarball is installed in, and nowhere else. This page is what \`--help\` prints.
+Run \`npx trainyard COMMAND\` in the folder of the clone, or in a folder where the tarball is installed. This page is the output of \`--help\`.
 
-| command | what it does |
+| command | summary |
 |---|---|
 ${list.join('\n')}
 

@@ -14,9 +14,9 @@ export function httpPage(): string {
   });
   return `# HTTP
 
-Every route with its fields, from the document that a running service has at \`/openapi.json\` (to read: \`/docs\`). What the fields mean together is told in
+Every route with its fields, from the document that a running service serves at \`/openapi.json\` (as a page: \`/docs\`). For the meaning of fields together, see
 [chat completions](docs/reference/chat-completions.md), [training](docs/reference/training-api.md) and
-[reading](docs/reference/read-api.md); errors are in [errors](docs/reference/errors.md).
+[reading](docs/reference/read-api.md); for errors, see [errors](docs/reference/errors.md).
 
 ${sections.join('\n')}
 ## Objects

@@ -50,7 +50,7 @@ export function address(base: string, slug: string): string {
 
 function sourceOf(root: string, { file = '' }: SitePage): string {
   const path = join(root, file);
-  if (!existsSync(path)) throw new Error(`${file} is a page of the site (scripts/docs/contents.ts) and is not there`);
+  if (!existsSync(path)) throw new Error(`${file} is a page of the site (scripts/docs/contents.ts) but does not exist`);
   return readFileSync(path, 'utf8');
 }
 

@@ -40,8 +40,8 @@ export async function unpackPackage({ name, packageName, how, folder }) {
 
 /** @param {{ name: string, how: string }} what @param {() => Promise<void>} work */
 async function withLists({ name, how }, work) {
-  if (!(await isCommand('apt-get'))) throw new Error(`no ${name} was found, and there is no apt-get: ${how}`);
-  if (process.getuid?.() !== 0) throw new Error(`no ${name} was found, and only root can run apt-get: ${how}`);
+  if (!(await isCommand('apt-get'))) throw new Error(`${name} was not found, and apt-get is missing: ${how}`);
+  if (process.getuid?.() !== 0) throw new Error(`${name} was not found, and only root can run apt-get: ${how}`);
   try {
     // The package lists of a fresh machine are empty or old.
     await apt(['update']);

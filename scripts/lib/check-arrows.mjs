@@ -37,7 +37,7 @@ export function findArrowViolations(root) {
 function findStalePicture(root) {
   const path = join(root, PICTURE);
   if (!existsSync(path) || readFileSync(path, 'utf8') === drawPackageGraph()) return [];
-  return [`${PICTURE}: differs from the table of arrows; npm run format draws it again`];
+  return [`${PICTURE}: differs from the table of arrows; run npm run format`];
 }
 
 /**

@@ -47,9 +47,7 @@ function findFileCircles(name, graph) {
   const knots = findKnots(graph);
   const numKnotted = knots.flat().length;
   if (numKnotted <= (ROOM_DEBTS.knottedFiles[name] ?? 0)) return [];
-  return knots.map(
-    (knot) => `packages/${name}/src: ${wayRound(graph, knot).join(' → ')}: files import each other in a circle`,
-  );
+  return knots.map((knot) => `packages/${name}/src: ${wayRound(graph, knot).join(' → ')}: import cycle between files`);
 }
 
 /** @param {Iterable<string>} paths @returns {string[]} folders below `src` that have folders, each with a slash at its end; `src` itself is "" */
@@ -66,7 +64,7 @@ function foldersWithRooms(paths) {
 function findRoomCircles(name, folder, graph) {
   return findKnots(graph).map((knot) => {
     const way = wayRound(graph, knot).join(' → ');
-    return `packages/${name}/src/${folder}: ${way}: ${knot.length} rooms import each other in a circle (. is src itself); one of these arrows points up`;
+    return `packages/${name}/src/${folder}: ${way}: ${knot.length} rooms form an import cycle (. is src itself); remove one of these arrows`;
   });
 }
 

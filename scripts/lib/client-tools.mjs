@@ -13,7 +13,7 @@ import { installPinned } from './pinned-packages.mjs';
  * @throws {Error} if npm cannot install them
  */
 export async function clientTools(root, log) {
-  const content = 'what builds and generates clients (95 MB, half a minute)';
+  const content = 'the tools that build and generate clients (95 MB, half a minute)';
   const directory = await installPinned(root, { name: 'client-tools', content }, log);
   return createRequire(join(directory, 'package.json'));
 }

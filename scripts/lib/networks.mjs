@@ -27,16 +27,16 @@ export const NGINX_FOLDER = join(UNPACKED, 'usr/sbin');
 export async function prepareNetworks(log) {
   const { status, stderr, error } = spawnSync('unshare', ['--net', 'true'], { encoding: 'utf8' });
   if (error !== undefined || status !== 0)
-    return `this process may make no network namespaces (${error?.message ?? stderr.trim()}): run it as root on Linux, in a container with the capabilities SYS_ADMIN and NET_ADMIN`;
+    return `this process may not create network namespaces (${error?.message ?? stderr.trim()}): run as root on Linux; in a container, add the capabilities SYS_ADMIN and NET_ADMIN`;
   try {
     for (const [program = '', packageName = ''] of PROGRAMS) {
       if (isThere(program)) continue;
       log(`installing ${program} (apt-get install ${packageName})`);
-      await installPackage({ name: program, packageName, how: `install ${program} by hand` });
+      await installPackage({ name: program, packageName, how: `install ${program} manually` });
     }
     if (!isThere('nginx') && !existsSync(join(NGINX_FOLDER, 'nginx'))) {
       log(`unpacking nginx into ${UNPACKED} (apt-get download nginx)`);
-      const how = 'install nginx by hand';
+      const how = 'install nginx manually';
       await unpackPackage({ name: 'nginx', packageName: 'nginx', how, folder: UNPACKED });
     }
     if (findPostgres(process.env) === null) await installPostgres(log);

@@ -25,7 +25,7 @@ export async function installPinned(root, { name, content }, log) {
     .digest('hex');
   const isInstalled = async () => (await readFile(stamp, 'utf8').catch(() => '')) === digest;
   if (await isInstalled()) return directory;
-  const onWait = (/** @type {string} */ owner) => log(`process ${owner} is installing ${content}: waiting`);
+  const onWait = (/** @type {string} */ owner) => log(`waiting for process ${owner}, which is installing ${content}`);
   await withFileLock(
     join(root, `.cache/${name}.lock`),
     async () => {

@@ -20,7 +20,7 @@ export async function writeSdkDeclarations(root, folder, entries, tools) {
     // A second pass, which drops unused declarations.
     await bundle(file, file, tsconfig, tools);
     const imported = /^import .* from '(?!\.\/index\.js')(.*)'/m.exec(await readFile(file, 'utf8'));
-    if (imported !== null) throw new Error(`the types of the SDK need another package: ${imported[1]}`);
+    if (imported !== null) throw new Error(`the types of the SDK import another package: ${imported[1]}`);
   }
 }
 

@@ -110,10 +110,10 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
   };
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(url))) {
-    if (child.exitCode !== null) throw new Error(`SkyRL ended with exit code ${child.exitCode}: see ${logPath}`);
+    if (child.exitCode !== null) throw new Error(`SkyRL ended with exit code ${child.exitCode}. Check ${logPath}`);
     if (performance.now() > deadline) {
       await stop();
-      throw new Error(`SkyRL does not answer: see ${logPath}`);
+      throw new Error(`SkyRL does not answer. Check ${logPath}`);
     }
     await delay(500);
   }

@@ -92,12 +92,12 @@ export class VllmProcess {
     child.stderr?.pipe(log, { end: false });
     const until = Date.now() + READY_WITHIN_MS;
     while (Date.now() < until) {
-      if (child.exitCode !== null) throw new Error(`vLLM ended with exit code ${child.exitCode}: see ${logFile}`);
+      if (child.exitCode !== null) throw new Error(`vLLM ended with exit code ${child.exitCode}. Check ${logFile}`);
       if (await this.#answers()) return;
       await delay(500);
     }
     this.kill();
-    throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s: see ${logFile}`);
+    throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s. Check ${logFile}`);
   }
 
   /**

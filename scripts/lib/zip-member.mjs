@@ -80,7 +80,7 @@ async function readCentralDirectory(file, archivePath) {
     if (tail.readUInt32LE(offset) !== END_RECORD.signature) continue;
     return await readExactly(file, tail.readUInt32LE(offset + 16), tail.readUInt32LE(offset + 12));
   }
-  throw malformed(archivePath, 'no end record, so it is no zip archive or was cut off');
+  throw malformed(archivePath, 'no end record: it is truncated or not a zip archive');
 }
 
 /** @param {import('node:fs/promises').FileHandle} file @param {number} offset @param {number} sizeBytes */
@@ -93,5 +93,5 @@ async function readExactly(file, offset, sizeBytes) {
 
 /** @param {string} archivePath @param {string} found */
 function malformed(archivePath, found) {
-  return new Error(`${archivePath} cannot be read: it has ${found}`);
+  return new Error(`cannot read ${archivePath}: it has ${found}`);
 }

@@ -17,7 +17,7 @@ async function check(changes: Record<string, string>, steps: readonly string[] =
 
 test('a repository without faults passes every step, and each prints its seconds', async () => {
   const { exitCode, output } = await check({});
-  expect(output).toContain('check: all is well');
+  expect(output).toContain('check: all steps passed');
   for (const name of STEPS) expect(output).toMatch(new RegExp(`^ok {4}${name} +\\d+\\.\\d s$`, 'm'));
   expect(exitCode).toBe(0);
 });
@@ -78,7 +78,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'types that go round between two files',
     step: 'rooms',
-    says: 'packages/native/src: index.ts → size.ts → index.ts: files import each other in a circle',
+    says: 'packages/native/src: index.ts → size.ts → index.ts: import cycle between files',
     changes: {
       'packages/native/src/index.ts': `import type { Size } from './size.ts';\n\nexport type Vocabulary = { size: Size };\n`,
       'packages/native/src/size.ts': `export type Size = import('./index.ts').Vocabulary['size'];\n`,
@@ -87,7 +87,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'rooms that import each other, though no file does',
     step: 'rooms',
-    says: 'packages/engine/src/: batching → sampling → batching: 2 rooms import each other in a circle',
+    says: 'packages/engine/src/: batching → sampling → batching: 2 rooms form an import cycle',
     changes: {
       'packages/engine/src/sampling/draw.ts': `export { turn } from '../batching/turn.ts';\n`,
       'packages/engine/src/sampling/row.ts': `export const row = 1;\n`,
@@ -98,7 +98,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'folders of a room that import each other',
     step: 'rooms',
-    says: 'packages/engine/src/batching/: fill → plan → fill: 2 rooms import each other in a circle',
+    says: 'packages/engine/src/batching/: fill → plan → fill: 2 rooms form an import cycle',
     changes: {
       'packages/engine/src/batching/plan/draw.ts': `export { turn } from '../fill/turn.ts';\n`,
       'packages/engine/src/batching/plan/row.ts': `export const row = 1;\n`,
@@ -225,7 +225,7 @@ test('the steps after a failed one run all the same', async () => {
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
   expect(output).toContain(
-    'no step is called typos; there are format, prose, english, lint, arrows, rooms, types, dashboard, dead-code',
+    'unknown steps: typos; the steps are format, prose, english, lint, arrows, rooms, types, dashboard, dead-code',
   );
   expect(exitCode).toBe(2);
 });

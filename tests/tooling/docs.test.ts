@@ -108,9 +108,9 @@ describe('the site', () => {
 
   test('links of a built page that lead nowhere are found', () => {
     expect(brokenLinks(join(REPOSITORY, 'tests/tooling/fixtures/built-site'))).toEqual([
-      '/: /missing/ is not there',
-      '/: /guide/ has no place #nowhere',
-      '/: relative.html is no path from the root',
+      '/: /missing/ does not exist',
+      '/: /guide/ has no anchor #nowhere',
+      '/: relative.html is not a path from the root',
     ]);
   });
 });

@@ -61,7 +61,7 @@ test('continuous integration succeeds when tests and checks do', async () => {
   const counts = '12 passed, 0 failed, 1 skipped';
   const { exitCode, output } = await runCi({
     test: { prints: counts, exitCode: 0 },
-    check: { prints: 'check: all is well', exitCode: 0 },
+    check: { prints: 'check: all steps passed', exitCode: 0 },
   });
   expect(output).toContain('npm test: ok\nnpm run test:all -- --rest: ok\nnpm run check: ok\n');
   expect(lastLine(output)).toBe('24 passed, 0 failed, 2 skipped');
@@ -85,7 +85,7 @@ test.each([
 test('continuous integration counts a set-up that broke as a failure', async () => {
   const { exitCode, output } = await runCi({
     test: { prints: 'bootstrap: npm ci failed', exitCode: 0 },
-    check: { prints: 'check: all is well', exitCode: 0 },
+    check: { prints: 'check: all steps passed', exitCode: 0 },
   });
   expect(lastLine(output)).toBe('0 passed, 2 failed, 0 skipped');
   expect(exitCode).toBe(1);
