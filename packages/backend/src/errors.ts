@@ -1,4 +1,4 @@
-import { type FieldText, sayFields } from '@trainyard/protocol/fields';
+import { type FieldText, renderFieldText } from '@trainyard/protocol/fields';
 
 /** Stable codes of all refusals and failures of the engine; also the metric label and the log field. */
 export type EngineErrorCode =
@@ -35,7 +35,7 @@ export class EngineError extends Error {
     text: FieldText | string,
     { param = null, ...options }: ErrorOptions & { param?: string | null } = {},
   ) {
-    super(typeof text === 'string' ? text : sayFields(text), options);
+    super(typeof text === 'string' ? text : renderFieldText(text), options);
     this.code = code;
     this.param = param;
     this.text = typeof text === 'string' ? [text] : text;

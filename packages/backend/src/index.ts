@@ -53,8 +53,8 @@ export type {
   TokenBackendCapabilities,
   UnderConstraint,
 } from './token-backend.ts';
-export { TokenFaces } from './token-faces.ts';
-export type { TokenTexts } from './token-faces.ts';
+export { TokenDescriptions } from './token-descriptions.ts';
+export type { TokenTexts } from './token-descriptions.ts';
 export { allow, allows, allowsOnly, createTokenMask } from './vocabulary/token-mask.ts';
 export type { TokenMask } from './vocabulary/token-mask.ts';
 export { validateSampleRequest } from './validate-sample-request.ts';

@@ -17,7 +17,7 @@ export interface TokenSubmission {
   /** null = no text. Closed with the request. */
   readonly text: RequestText | null;
   /** True reports the draw with each token, if requested; else at the end of a choice. */
-  readonly tellsDraws: boolean;
+  readonly reportsDraws: boolean;
   readonly emit: (event: SampleEvent) => void;
 }
 

@@ -22,7 +22,7 @@ import {
   refusal,
   toFailure,
   type TokenBackend,
-  TokenFaces,
+  TokenDescriptions,
   type TokenLogprob,
   type TokenSubmission,
   type TokenTexts,
@@ -45,7 +45,7 @@ export class BackendTokens implements LocalTokens {
   readonly hasWork = false;
   readonly #backend: TokenBackend;
   readonly #ends: EndTokens;
-  readonly #descriptions: TokenFaces;
+  readonly #descriptions: TokenDescriptions;
   readonly #publications: Publications;
   readonly #readings = new Map<string, Reading>();
   #generatedTokens = 0;
@@ -64,7 +64,7 @@ export class BackendTokens implements LocalTokens {
     this.#backend = backend;
     this.#publications = new Publications(backend);
     this.#ends = vocabulary;
-    this.#descriptions = new TokenFaces(vocabulary);
+    this.#descriptions = new TokenDescriptions(vocabulary);
   }
 
   get size(): number {
@@ -239,7 +239,7 @@ const FIELD_OF: Readonly<Record<string, string>> = { bannedSequences: 'badWords'
 /** One request in progress: converts the back end's output to events with text. */
 class Reading {
   readonly submission: TokenSubmission;
-  readonly #descriptions: TokenFaces;
+  readonly #descriptions: TokenDescriptions;
   readonly #vocabSize: number;
   readonly #isRead: boolean;
   readonly #isMasked: boolean;
@@ -258,7 +258,7 @@ class Reading {
   /** @param asksText the back end reads the text itself */
   constructor(
     submission: TokenSubmission,
-    { faces, vocabSize, asksText }: { faces: TokenFaces; vocabSize: number; asksText: boolean },
+    { faces, vocabSize, asksText }: { faces: TokenDescriptions; vocabSize: number; asksText: boolean },
   ) {
     this.submission = submission;
     this.#vocabSize = vocabSize;
@@ -353,10 +353,10 @@ class Reading {
     } else if (output.kind === 'prompt_scored') {
       const first = this.#descriptions.of(promptIds[0]!);
       this.#emit({ kind: 'prompt_scored', first, promptLogprobs: this.#scores(output.promptLogprobs) });
-    } else if (!this.#ended.has(output.index)) this.#goOn(output);
+    } else if (!this.#ended.has(output.index)) this.#advance(output);
   }
 
-  #goOn(step: SampledTokens): void {
+  #advance(step: SampledTokens): void {
     const { index, logprobs } = step;
     const read = this.#textOf(step);
     const trace = this.#traceOf(index);

@@ -46,7 +46,7 @@ export {
   namesFrom,
   quoting,
   renameFields,
-  sayFields,
+  renderFieldText,
 } from './fields/field-text.ts';
 export { findForeignToken } from './fields/token-ids.ts';
 export { type JobFieldRow, type JobFieldTable, toJobInput } from './fields/job-field.ts';

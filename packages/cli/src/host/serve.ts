@@ -69,7 +69,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
       config,
       writeLine,
     )(`shutting down: /readyz now returns 503, new connections are accepted for ${graceMs / 1000} s more`);
-  else tellEnd(config, 'finishing running requests');
+  else printEnding(config, 'finishing running requests');
   await service.close({ graceMs });
 }
 
@@ -90,7 +90,7 @@ async function runParts(config: ServiceConfig, isJson: boolean, startedAt: numbe
     process.stdout.write(`\nTrainyard's ${name} is ready in ${seconds} s\n${address}${modelLines(modelIds)}\n`);
   }
   await endSignal();
-  tellEnd(config, ENDING[role] ?? 'finishing running requests');
+  printEnding(config, ENDING[role] ?? 'finishing running requests');
   await parts.close();
 }
 
@@ -104,7 +104,7 @@ function writeLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-function tellEnd(config: ServiceConfig, what: string): void {
+function printEnding(config: ServiceConfig, what: string): void {
   if (config.logFormat === 'json') serviceLog(config, writeLine)(what);
   // On a new line after the terminal's `^C`.
   else writeLine(`\n${what} (press Ctrl-C again to stop at once)`);

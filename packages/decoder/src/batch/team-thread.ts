@@ -16,7 +16,7 @@ const own = works.map(open);
 const compute = (unit: number) => own[Atomics.load(cells, TEAM_CELL.work)]!.compute(unit);
 let seen = 0;
 for (;;) {
-  lookOut();
+  spinUntilWork();
   Atomics.wait(cells, TEAM_CELL.generation, seen);
   seen = Atomics.load(cells, TEAM_CELL.generation);
   if (Atomics.load(cells, TEAM_CELL.isClosed) === 1) break;
@@ -39,7 +39,7 @@ function open({ kind, data: ofWork }: TeamWork): { compute(unit: number): void; 
   }
 }
 
-function lookOut(): void {
+function spinUntilWork(): void {
   if (Atomics.load(cells, TEAM_CELL.isAlert) === 0) return;
   const until = performance.now() + ALERT_MS;
   while (Atomics.load(cells, TEAM_CELL.generation) === seen && performance.now() < until);

@@ -125,14 +125,14 @@ export function takeUnits(cells: Int32Array, compute: (unit: number) => void): v
     try {
       compute(remaining - 1);
     } catch (error) {
-      tellDone(cells, Atomics.exchange(cells, TEAM_CELL.remaining, 0) + 1);
+      signalDone(cells, Atomics.exchange(cells, TEAM_CELL.remaining, 0) + 1);
       throw error;
     }
-    tellDone(cells, 1);
+    signalDone(cells, 1);
   }
 }
 
-function tellDone(cells: Int32Array, numUnits: number): void {
+function signalDone(cells: Int32Array, numUnits: number): void {
   Atomics.add(cells, TEAM_CELL.done, numUnits);
   if (Atomics.load(cells, TEAM_CELL.isAwaited) === 1) Atomics.notify(cells, TEAM_CELL.done);
 }

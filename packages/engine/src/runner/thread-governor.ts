@@ -61,7 +61,7 @@ export class ThreadGovernor {
     if (this.#numObserved < WINDOW) return null;
     const lostThreads = this.#numThreads - this.#cpuMs / this.#wallMs;
     this.#forget();
-    if (lostThreads > MAX_LOST_THREADS) return this.#giveUpOne(nowMs);
+    if (lostThreads > MAX_LOST_THREADS) return this.#dropOne(nowMs);
     if (this.#trial !== null) {
       this.#trial = null;
       this.#retryMs = FIRST_RETRY_MS;
@@ -82,7 +82,7 @@ export class ThreadGovernor {
     return ++this.#numThreads;
   }
 
-  #giveUpOne(nowMs: number): number {
+  #dropOne(nowMs: number): number {
     if (this.#trial === 'time') this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
     if (this.#trial === 'idle') {
       this.#heedIdleAtMs = nowMs + this.#idleRetryMs;

@@ -1,4 +1,4 @@
-import { EngineError, TokenFaces } from '@trainyard/backend';
+import { EngineError, TokenDescriptions } from '@trainyard/backend';
 import type { TokenDescription, TokenLogprob, TokenTexts, TopLogprob } from '@trainyard/backend';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
@@ -9,11 +9,11 @@ const LOGPROB_FLOOR = -9999;
 
 /** Caches each token's bytes and text. */
 export class LogprobWriter {
-  readonly #descriptions: TokenFaces;
+  readonly #descriptions: TokenDescriptions;
 
   /** @param vocabulary null: tokens are ids with empty bytes and text */
   constructor(vocabulary: TokenTexts | null) {
-    this.#descriptions = new TokenFaces(vocabulary);
+    this.#descriptions = new TokenDescriptions(vocabulary);
   }
 
   /**

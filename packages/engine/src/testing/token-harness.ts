@@ -87,7 +87,7 @@ export class Harness extends SteppedHarness {
         arrival: this.#numArrivals++,
         isPaused: false,
         banned: [],
-        tellsDraws: false,
+        reportsDraws: false,
         emit,
       });
     } catch (error) {

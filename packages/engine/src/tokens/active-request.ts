@@ -28,7 +28,7 @@ export interface RequestParts {
   banned: readonly (readonly number[])[];
   /** Null if the engine has no text. */
   text: RequestText | null;
-  tellsDraws: boolean;
+  reportsDraws: boolean;
 }
 
 /** The only sender of its request's events; nothing follows `completed` or `failed`. */
@@ -57,10 +57,10 @@ export class ActiveRequest implements SequenceOwner {
   readonly promptScorer: PromptScorer | null;
   /** Null if not requested, or if nothing changes the distribution. */
   readonly samplingChanges: SamplingChanges | null;
-  readonly tellsDraws: boolean;
+  readonly reportsDraws: boolean;
   readonly #emit: (event: SampleEvent) => void;
   /** Outputs of choices that overtook the one that scores the prompt; null if none must wait. */
-  #heldBehindScores: SampleEvent[] | null;
+  #eventsAfterScores: SampleEvent[] | null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
   /** Called once when the receiver is lost. */
@@ -97,8 +97,8 @@ export class ActiveRequest implements SequenceOwner {
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
     const isMasked = parts.text?.isMasking === true || this.banned !== null;
     this.samplingChanges = request.tracesSampling ? samplingChangesOf(request, isMasked) : null;
-    this.tellsDraws = parts.tellsDraws;
-    this.#heldBehindScores = this.promptScorer !== null && request.promptLogprobsFirst ? [] : null;
+    this.reportsDraws = parts.reportsDraws;
+    this.#eventsAfterScores = this.promptScorer !== null && request.promptLogprobsFirst ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;
@@ -130,9 +130,9 @@ export class ActiveRequest implements SequenceOwner {
 
   /** Sends the complete prompt logprobs if they must come first. @param describe writes a token */
   emitPromptScores(describe: (id: number) => TokenDescription): void {
-    const behind = this.#heldBehindScores;
+    const behind = this.#eventsAfterScores;
     if (behind === null || !this.promptScorer!.isComplete) return;
-    this.#heldBehindScores = null;
+    this.#eventsAfterScores = null;
     const first = describe(this.promptIds[0]!);
     this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
     for (const event of behind) this.send(event);
@@ -155,8 +155,8 @@ export class ActiveRequest implements SequenceOwner {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
       const isOutput = event.kind === 'delta' || event.kind === 'finished';
-      if (isOutput && this.#heldBehindScores !== null) {
-        this.#heldBehindScores.push(event);
+      if (isOutput && this.#eventsAfterScores !== null) {
+        this.#eventsAfterScores.push(event);
         return;
       }
       this.#emit(event);

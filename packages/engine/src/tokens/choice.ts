@@ -34,7 +34,7 @@ export class Choice extends Sequence {
     this.text = owner.text?.openChoice() ?? null;
     const { temperature } = request.sampling;
     this.tracer =
-      owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature, owner.tellsDraws);
+      owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature, owner.reportsDraws);
     this.#adjustments = {
       forced: null,
       allowed: owner.allowedIds,

@@ -37,7 +37,7 @@ function answersOf(sizes: { capacityTokens: number; maxSequences: number }, requ
       arrival,
       isPaused: false,
       banned: [],
-      tellsDraws: false,
+      reportsDraws: false,
       emit: reply.receive,
     });
     return reply;

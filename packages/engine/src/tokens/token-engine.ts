@@ -107,7 +107,7 @@ export class TokenEngine implements LocalTokens {
   }
 
   submit(submission: TokenSubmission): void {
-    const { request, promptIds, arrival, isPaused, banned, text, tellsDraws } = submission;
+    const { request, promptIds, arrival, isPaused, banned, text, reportsDraws } = submission;
     const { maxContextTokens, maxRunning } = this.limits;
     const active = new ActiveRequest(
       request,
@@ -119,7 +119,7 @@ export class TokenEngine implements LocalTokens {
         ends: this.#ends,
         banned,
         text,
-        tellsDraws,
+        reportsDraws,
       },
       submission.emit,
     );
@@ -346,8 +346,8 @@ export class TokenEngine implements LocalTokens {
       try {
         if (isPrompt) this.#score(sequence.owner, rows.row(index));
         else if (sequence instanceof Beam) this.#branch(sequence, rows.row(index));
-        else if (draw !== null) this.#goOn(sequence, this.#sampler.take(sequence, rows.token!(index)));
-        else this.#goOn(sequence, this.#sampler.next(sequence, rows.row(index)));
+        else if (draw !== null) this.#advance(sequence, this.#sampler.take(sequence, rows.token!(index)));
+        else this.#advance(sequence, this.#sampler.next(sequence, rows.row(index)));
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         this.#end(sequence.owner, error);
@@ -363,12 +363,12 @@ export class TokenEngine implements LocalTokens {
 
   readonly #describe = (id: number): TokenDescription => this.#logprobs.descriptionOf(id);
 
-  #goOn(choice: Choice, { token, logprobs, verdict }: SampledToken): void {
+  #advance(choice: Choice, { token, logprobs, verdict }: SampledToken): void {
     const { owner, index } = choice;
     const { text, finish } = verdict;
     owner.usage.completionTokens++;
     this.#totals.generatedTokens++;
-    const draw = owner.tellsDraws && choice.tracer !== null ? { draw: choice.tracer.last } : null;
+    const draw = owner.reportsDraws && choice.tracer !== null ? { draw: choice.tracer.last } : null;
     if (finish === null) {
       owner.send({ kind: 'delta', index, text, tokenIds: [token], logprobs, ...draw });
       return;

@@ -69,7 +69,7 @@ export class TokenSampler {
       isPaused: false,
       banned,
       text,
-      tellsDraws: request.tracesSampling,
+      reportsDraws: request.tracesSampling,
       emit: (event) => inbox.push(event),
     });
     const abort = (): void => {

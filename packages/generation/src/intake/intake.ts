@@ -275,7 +275,7 @@ export class Intake {
       isPaused,
       banned,
       text,
-      tellsDraws: false,
+      reportsDraws: false,
       emit: reader === null ? emit : (event) => emit(reader.read(event)),
     });
   }

@@ -1,34 +1,34 @@
 import { describe, expect, test } from 'vitest';
 
-import { briefly, namesFrom, naming, quoting, renameFields, sayFields } from './field-text.ts';
+import { briefly, namesFrom, naming, quoting, renameFields, renderFieldText } from './field-text.ts';
 
 const text = naming`${{ field: 'minTokens' }} must be at most ${{ field: 'maxTokens' }} (${5}), got ${'minTokens'}`;
 
 describe('a text about fields', () => {
   test('says them by the names of its author where nobody says others', () => {
-    expect(sayFields(text)).toBe('minTokens must be at most maxTokens (5), got minTokens');
+    expect(renderFieldText(text)).toBe('minTokens must be at most maxTokens (5), got minTokens');
   });
 
   test('says them as its reader knows them, and leaves words that look like one', () => {
     const names = namesFrom({ minTokens: 'min_tokens', maxTokens: 'limits.max' });
     const said = 'min_tokens must be at most limits.max (5), got minTokens';
-    expect(sayFields(text, names)).toBe(said);
-    expect(sayFields(renameFields(text, names))).toBe(said);
+    expect(renderFieldText(text, names)).toBe(said);
+    expect(renderFieldText(renameFields(text, names))).toBe(said);
   });
 
   test('tells of a long value its beginning, in whole characters', () => {
     expect(briefly('x'.repeat(1000))).toBe('x'.repeat(1000));
     expect(briefly(`${'x'.repeat(999)}🎉`)).toBe(`${'x'.repeat(999)}…`);
     const [known, long] = ['a name', 'x'.repeat(1_000_000)];
-    expect(sayFields(quoting`${{ field: 'n' }} is ${known}, got \`${long}\`: send another`)).toBe(
+    expect(renderFieldText(quoting`${{ field: 'n' }} is ${known}, got \`${long}\`: send another`)).toBe(
       `\`n\` is a name, got \`${'x'.repeat(1000)}…\`: send another`,
     );
   });
 
   test('quotes names, not words', () => {
     const quoted = quoting`${{ field: 'n' }} must be 1, got ${2}`;
-    expect(sayFields(quoted)).toBe('`n` must be 1, got 2');
-    expect(sayFields(quoted, namesFrom({ n: 'sampling_params.n' }))).toBe('`sampling_params.n` must be 1, got 2');
+    expect(renderFieldText(quoted)).toBe('`n` must be 1, got 2');
+    expect(renderFieldText(quoted, namesFrom({ n: 'sampling_params.n' }))).toBe('`sampling_params.n` must be 1, got 2');
   });
 });
 

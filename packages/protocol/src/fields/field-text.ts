@@ -40,7 +40,7 @@ export function quoting(words: TemplateStringsArray, ...values: readonly (NamedF
 }
 
 /** Text for its reader. @param nameOf default: the author's names */
-export function sayFields(text: FieldText, nameOf: FieldNames = (field) => field): string {
+export function renderFieldText(text: FieldText, nameOf: FieldNames = (field) => field): string {
   return text.map((part) => (typeof part === 'string' ? part : nameOf(part.field))).join('');
 }
 

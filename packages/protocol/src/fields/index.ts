@@ -33,7 +33,7 @@ export {
   naming,
   quoting,
   renameFields,
-  sayFields,
+  renderFieldText,
 } from './field-text.ts';
 export {
   type DistributionChange,

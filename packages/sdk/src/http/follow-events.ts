@@ -23,7 +23,7 @@ export interface Feed<Event extends { id: string }> {
   readonly query: object;
   readonly pageSize: number;
   /** true to follow from now on, which needs pages in descending order; false to start at the first event */
-  readonly beginsNow: boolean;
+  readonly startsNow: boolean;
   /** True if no event can follow. */
   isLast(event: Event): boolean;
 }
@@ -58,7 +58,7 @@ export async function* followEvents<Event extends { id: string }>(
     try {
       // Requested once: after a connection is lost, even before its first event, the next one continues from
       // there.
-      if (feed.beginsNow) place.after ??= await newest(connection, feed, signal);
+      if (feed.startsNow) place.after ??= await newest(connection, feed, signal);
       const events = isStreaming
         ? streamed(connection, feed, place, signal, outage)
         : polled(connection, feed, place, signal);

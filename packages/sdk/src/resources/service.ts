@@ -92,7 +92,7 @@ export class Events {
       path: '/v1/preview/events',
       query,
       pageSize: EVENT_PAGE,
-      beginsNow: true,
+      startsNow: true,
       isLast: () => false,
     };
     return followEvents(this.#connection, feed, options);

@@ -85,7 +85,7 @@ export class TrainingJobs {
       path: `${jobPath(jobId)}/events`,
       query: {},
       pageSize: EVENT_PAGE,
-      beginsNow: false,
+      startsNow: false,
       isLast: ({ type }: TrainingEventObject) => type === 'training_ended' || type === 'training_failed',
     };
     try {

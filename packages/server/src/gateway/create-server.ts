@@ -23,7 +23,7 @@ import { KeyWatch } from './edge/key-watch.ts';
 import { REQUEST_ID } from '../seams/network/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { endStalledReaders } from './edge/stalled-readers.ts';
-import { tellFault, traceRequests } from '../seams/tracing/request-spans.ts';
+import { recordFault, traceRequests } from '../seams/tracing/request-spans.ts';
 import { closeWhileDraining, Drain, refuseWhileClosing } from '../seams/health/drain.ts';
 import { ServiceHealth } from '../seams/health/service-health.ts';
 import { traceIdOf } from '../seams/tracing/trace-parent.ts';
@@ -260,7 +260,7 @@ function sendError(
     : translated;
   const { scope, fieldNames } = request.routeOptions.config;
   const answer = toErrorAnswer(fault, scope, fieldNames, (name) => partOf(name, request));
-  tellFault(request, answer.body.error.code);
+  recordFault(request, answer.body.error.code);
   // A connection that stays open takes the rest of a body with a known length.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');

@@ -72,7 +72,7 @@ export class JobLease {
     this.#waitsFor = error;
   }
 
-  goOn(): void {
+  clearWait(): void {
     this.#waitsFor = null;
   }
 
@@ -105,7 +105,7 @@ export class JobLease {
       this.signal.throwIfAborted();
       try {
         const result = await work();
-        this.goOn();
+        this.clearWait();
         return result;
       } catch (error) {
         if (!isPassingFault(error)) throw error;

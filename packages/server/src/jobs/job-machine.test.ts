@@ -121,8 +121,8 @@ test('who lets go waits until nothing of it runs, and only of what is meant', as
   queue.work = untilAborted;
   const started = start(queue, job('a'));
   await expect.poll(() => lines(queue)).toEqual(['run a']);
-  expect(await started.letGo(({ id }) => id === 'b', 'x')).toBe(false);
-  expect(await started.letGo(({ id }) => id === 'a', 'x')).toBe(true);
+  expect(await started.releaseJob(({ id }) => id === 'b', 'x')).toBe(false);
+  expect(await started.releaseJob(({ id }) => id === 'a', 'x')).toBe(true);
   await expect.poll(() => lines(queue)).toEqual(['run a', 'release a', 'leave a', 'clear a']);
 });
 

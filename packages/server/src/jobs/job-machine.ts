@@ -112,7 +112,7 @@ export class JobMachine<Kind extends JobKind> {
    * Leaves the current job if `isMeant` accepts it.
    * @returns false for another job; true once no part of it runs any more
    */
-  async letGo(isMeant: (job: HeldJob<Kind>) => boolean, why: string): Promise<boolean> {
+  async releaseJob(isMeant: (job: HeldJob<Kind>) => boolean, why: string): Promise<boolean> {
     const current = this.#current;
     if (current === null || !isMeant(current.job)) return false;
     current.lease.abort(new StoreError('store.lease_lost', why));
@@ -142,7 +142,7 @@ export class JobMachine<Kind extends JobKind> {
       await work.run(job, lease, trace);
       trace?.end('succeeded');
     } catch (error) {
-      if (await this.#goesOnLater(job, error, { lease, trace })) return;
+      if (await this.#retriesLater(job, error, { lease, trace })) return;
     } finally {
       lease.stop();
       this.#current = null;
@@ -152,7 +152,7 @@ export class JobMachine<Kind extends JobKind> {
   }
 
   /** Settles a job that did not end well. @returns true if it will continue */
-  async #goesOnLater(
+  async #retriesLater(
     job: HeldJob<Kind>,
     error: unknown,
     { lease, trace }: { readonly lease: JobLease; readonly trace: JobTrace | null },

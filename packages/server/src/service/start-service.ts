@@ -215,12 +215,12 @@ export async function startService(
     server.server.on('connection', machine.sawConnection);
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
-    let tellEnd = async () => {};
+    let printEnding = async () => {};
     // A database file has only one service, and no other process to notify.
     if (config.database.kind === 'postgres') {
       const membership = await registerApi({ store, url, capacity: config.maxRequests, machine, drain, log });
       cleanups.push(() => membership.close());
-      tellEnd = () => membership.tell();
+      printEnding = () => membership.tell();
       if (trains) cleanups.push(await registerTrainer({ ...parts, machine, training }));
     }
     workers.run();
@@ -246,7 +246,7 @@ export async function startService(
       close: async ({ graceMs = 0 } = {}) => {
         drain.begin();
         // Not awaited: an unavailable database takes longer than the grace.
-        void tellEnd();
+        void printEnding();
         await delay(graceMs);
         await undo();
       },

@@ -1,7 +1,7 @@
 import type { Member } from '@trainyard/store';
 
 import type { InferenceBackend } from '../seams/contract/backends.ts';
-import { EnginesElsewhere } from '../cluster/pool/engines-elsewhere.ts';
+import { RemoteEngines } from '../cluster/pool/remote-engines.ts';
 import type { EngineTimes } from '../cluster/pool/engine-link.ts';
 import { EnginePort, type EnginePortOptions } from '../cluster/port/engine-port.ts';
 import { EngineSecret } from '../cluster/wire/engine-secret.ts';
@@ -107,9 +107,9 @@ export async function openEngines(
     defaultModel?: string | null;
     log?: (line: string) => void;
   } = {},
-): Promise<EnginesElsewhere> {
+): Promise<RemoteEngines> {
   const { secret = TEST_SECRET, maxRequests = 10_000, defaultModel = null, log = () => undefined, ...others } = options;
-  const engines = new EnginesElsewhere({
+  const engines = new RemoteEngines({
     store,
     secret,
     room: new RequestRoom(maxRequests),

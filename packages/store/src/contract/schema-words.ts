@@ -25,7 +25,7 @@ export interface SchemaWords {
    * Statement that notifies other processes when an insert is committed; empty for a database without
    * notifications.
    */
-  tellInsert(what: { trigger: string; table: string }): string;
+  notifyOnInsert(what: { trigger: string; table: string }): string;
   /**
    * Changes a table: `rebuild` recreates it under its name if the database cannot `alter` it. Rows that refer
    * to it stay unchanged.

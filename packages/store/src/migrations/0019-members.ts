@@ -15,6 +15,6 @@ create table members (
   lease_expires_at ${words.integer} not null,
   primary key (id, role)
 )${words.sortedTableEnd};
-${words.tellInsert({ trigger: 'members_are_told', table: 'members' })}
+${words.notifyOnInsert({ trigger: 'members_are_told', table: 'members' })}
 `,
 };

@@ -101,7 +101,7 @@ class PostgresRows implements DatabaseRows {
   static async open(url: string, { isAlone }: RowsOptions): Promise<PostgresRows> {
     const rows = await PostgresRows.#connect(url);
     try {
-      if (isAlone) await rows.#keepOthersOut();
+      if (isAlone) await rows.#lockTables();
       await rows.#client.query('begin isolation level repeatable read read only');
       await rows.#client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
       const [found] = await rows.#query<{ found: string | null }>(`select to_regclass('schema_version') as found`);
@@ -139,7 +139,7 @@ class PostgresRows implements DatabaseRows {
   }
 
   /** Makes writers wait until this is closed. */
-  async #keepOthersOut(): Promise<void> {
+  async #lockTables(): Promise<void> {
     const [row] = await this.#query<{ others: number; is_free: number }>(
       `select pg_try_advisory_lock(${WRITER_LOCK})::int as is_free, (select count(*) from pg_stat_activity
        where datname = current_database() and application_name = '${SERVICE_APPLICATION}') as others`,

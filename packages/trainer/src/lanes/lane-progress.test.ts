@@ -11,12 +11,12 @@ test('a stop is final until the next pass, whatever is paused or granted meanwhi
   progress.grant();
   expect(progress.isStopped).toBe(true);
   expect(progress.tryBegin(1)).toBe(false);
-  expect(progress.othersCompute()).toBe(false);
+  expect(progress.isAnotherComputing()).toBe(false);
   progress.reset();
   expect(progress.tryBegin(1)).toBe(true);
-  expect(progress.othersCompute()).toBe(true);
+  expect(progress.isAnotherComputing()).toBe(true);
   progress.end(1);
-  expect(progress.othersCompute()).toBe(false);
+  expect(progress.isAnotherComputing()).toBe(false);
 });
 
 test('a step waits for the lanes it names, and only for those', () => {

@@ -49,7 +49,7 @@ export class LaneProgress {
     this.#change(PAUSED, GRANTED);
   }
 
-  /** Lanes finish their current piece and start no other; see `othersCompute`. */
+  /** Lanes finish their current piece and start no other; see `isAnotherComputing`. */
   pause(): void {
     this.#change(GRANTED, PAUSED);
   }
@@ -98,7 +98,7 @@ export class LaneProgress {
     this.#announce();
   }
 
-  othersCompute(): boolean {
+  isAnotherComputing(): boolean {
     for (let lane = 1; lane < this.#numLanes; lane++)
       if (Atomics.load(this.cells, this.#computing(lane)) === 1) return true;
     return false;

@@ -96,7 +96,7 @@ export class Lanes {
     turns.throwIfCancelled();
     if (!turns.isOver) return;
     this.#progress.pause();
-    await this.#waitUntil(() => !this.#progress.othersCompute());
+    await this.#waitUntil(() => !this.#progress.isAnotherComputing());
     if (this.#progress.isStopped) throw new LaneStopped();
     turns.finish();
     await turns.begin();

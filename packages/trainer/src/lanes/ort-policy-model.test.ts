@@ -332,7 +332,7 @@ test.each([1, 2])('%d threads: a policy that begins anew computes what another o
   await passes(used, [row], lossWeights(row.targets.length));
   // In the middle of a row.
   await used.forward(longer, { keepForBackward: true });
-  expect(used.beginAnew({ ...LORA })).toBe(true);
+  expect(used.restartAdapter({ ...LORA })).toBe(true);
   const fresh = new OrtPolicyModel(TINY_ARCHITECTURE, tinyWeights(TINY_ARCHITECTURE, randomSource(11)), {
     lora: LORA,
     numThreads,
@@ -347,17 +347,17 @@ test.each([1, 2])('%d threads: a policy that begins anew computes what another o
 
 test('only the same adapter begins anew, and nothing that was cancelled or closed', async () => {
   const model = tinyModel();
-  expect(model.beginAnew({ ...LORA, rank: 4 })).toBe(false);
-  expect(model.beginAnew({ ...LORA, targets: ['q'] })).toBe(false);
-  expect(model.beginAnew(LORA)).toBe(true);
+  expect(model.restartAdapter({ ...LORA, rank: 4 })).toBe(false);
+  expect(model.restartAdapter({ ...LORA, targets: ['q'] })).toBe(false);
+  expect(model.restartAdapter(LORA)).toBe(true);
   const row = packTrie(branchingGroups());
   await expect(model.forward(row, { signal: AbortSignal.abort() })).rejects.toMatchObject({
     code: 'trainer.cancelled',
   });
-  expect(model.beginAnew(LORA)).toBe(false);
+  expect(model.restartAdapter(LORA)).toBe(false);
   const other = tinyModel();
   other.close();
-  expect(other.beginAnew(LORA)).toBe(false);
+  expect(other.restartAdapter(LORA)).toBe(false);
 });
 
 test('a row with fewer tokens than there are threads is computed', async () => {

@@ -233,7 +233,7 @@ export class OrtPolicyModel implements PolicyModel {
    *
    * @returns true on success; only for the original adapter configuration, and if no pass was cancelled or failed
    */
-  beginAnew(lora: LoraConfig): boolean {
+  restartAdapter(lora: LoraConfig): boolean {
     if (this.#isClosed || this.#isInterrupted || !isDeepStrictEqual(lora, this.lora.config)) return false;
     this.#kept = null;
     const fresh = initialLoraParameters(this.architecture, lora);

@@ -63,7 +63,7 @@ export async function openTrainer(options: {
   const workspace = new Workspace();
   const threads = new LaneThreads();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
-    if (current !== null && current === own && own.beginAnew(lora)) return current;
+    if (current !== null && current === own && own.restartAdapter(lora)) return current;
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
     own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, threads, ...matrices });

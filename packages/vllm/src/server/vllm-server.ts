@@ -207,7 +207,7 @@ export class VllmServer {
       this.#noteProcess(processStartOf(metrics));
       this.#numFailures = 0;
       if (this.#state === 'failing') await this.#probe();
-      else if (this.#state !== 'up') await this.#comeUp();
+      else if (this.#state !== 'up') await this.#becomeUp();
       else if (performance.now() - this.#comparedAt >= this.times.compareEveryMs) void this.#compareAgain();
     } catch (error) {
       if (signal.aborted) return;
@@ -248,7 +248,7 @@ export class VllmServer {
     }
   }
 
-  async #comeUp(): Promise<void> {
+  async #becomeUp(): Promise<void> {
     try {
       // After a possible restart its adapters are gone, or will be found.
       if (this.#state === 'down') this.adapters.forgetAll();

@@ -110,7 +110,7 @@ export class EngineDirectory {
   }
 
   /** Checks an engine again, after a failure with it. */
-  lookAgain(link: EngineLink): void {
+  recheck(link: EngineLink): void {
     const look = link.look().then(() => {
       this.#settle();
       this.#looks.delete(look);
@@ -162,7 +162,7 @@ export class EngineDirectory {
       const facts = oldest?.modelOf(id)?.facts;
       if (oldest === undefined || facts === undefined) continue;
       const having = this.links.filter((link) => link.modelOf(id) !== null);
-      for (const link of having) this.#tellDifference(link, oldest, facts);
+      for (const link of having) this.#warnOfDifference(link, oldest, facts);
       const links = having.filter((link) => !isOther(link, oldest, facts));
       this.#models.set(id, { facts, links, ring: new HashRing(links) });
     }
@@ -172,7 +172,7 @@ export class EngineDirectory {
     return link.isUp && link.modelOf(id) !== null;
   }
 
-  #tellDifference(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): void {
+  #warnOfDifference(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): void {
     const difference = link.differenceFrom(oldest, facts);
     const line = `${link.name} has the base model ${facts.id} with ${difference} than ${oldest.name}: it gets no requests for this model; start both with the same file and settings`;
     if (difference === null || this.#told.has(line)) return;

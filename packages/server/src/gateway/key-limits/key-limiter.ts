@@ -20,7 +20,7 @@ import { openaiRateHeaders, overLimit, type RateHeaders } from './limit-words.ts
  * Interval of reporting tokens of running requests; other processes over-admit at most the tokens of that
  * time.
  */
-const TELL_MS = 1_000;
+const REPORT_MS = 1_000;
 /** Delay until other processes learn of a request's end. Ends within it are reported together. */
 const RELEASE_MS = 100;
 /** Duration of places in flight, and interval of their renewal. */
@@ -123,7 +123,7 @@ export class KeyLimiter {
   readonly #onRefusal: (limit: keyof KeyLimits) => void;
   readonly #log: Log;
   readonly #keys = new Map<string, LimitedKey>();
-  #telling: Promise<void> | null = null;
+  #reporting: Promise<void> | null = null;
   #beat: NodeJS.Timeout | null = null;
   #release: NodeJS.Timeout | null = null;
   #isFailing = false;
@@ -162,11 +162,11 @@ export class KeyLimiter {
       { limits, hasPlace: work === 'sample', headers: toHeaders(verdict.budget, limits) },
       (measured) => {
         key.numTokens += measured.takeTokens();
-        this.#tellSoon();
+        this.#reportSoon();
       },
     );
     key.live.add(admission);
-    this.#beat ??= setInterval(() => this.#tellAll(), TELL_MS).unref();
+    this.#beat ??= setInterval(() => this.#reportAll(), REPORT_MS).unref();
     return admission;
   }
 
@@ -178,19 +178,19 @@ export class KeyLimiter {
     if (!admission.hasPlace) return;
     key.numInFlight -= 1;
     key.hasMoved ||= key.limits.maxRequestsInFlight !== null;
-    this.#tellSoon();
+    this.#reportSoon();
   }
 
   /** Reports the rest, once. */
   async close(): Promise<void> {
     if (this.#beat !== null) clearInterval(this.#beat);
     if (this.#release !== null) clearTimeout(this.#release);
-    await this.#telling;
+    await this.#reporting;
     this.#tell();
-    await this.#telling;
+    await this.#reporting;
   }
 
-  #tellSoon(): void {
+  #reportSoon(): void {
     this.#release ??= setTimeout(() => {
       this.#release = null;
       this.#tell();
@@ -198,7 +198,7 @@ export class KeyLimiter {
   }
 
   /** Reports each second: tokens, places still held, and earlier failed reports. */
-  #tellAll(): void {
+  #reportAll(): void {
     const now = performance.now();
     for (const key of this.#keys.values()) {
       key.readMeters();
@@ -212,14 +212,14 @@ export class KeyLimiter {
   }
 
   #tell(): void {
-    if (this.#telling !== null || ![...this.#keys.values()].some(({ hasNews }) => hasNews)) return;
-    this.#telling = this.#tellOnce().finally(() => {
-      this.#telling = null;
+    if (this.#reporting !== null || ![...this.#keys.values()].some(({ hasNews }) => hasNews)) return;
+    this.#reporting = this.#reportOnce().finally(() => {
+      this.#reporting = null;
       if ([...this.#keys.values()].some(({ questions }) => questions.length > 0)) this.#tell();
     });
   }
 
-  async #tellOnce(): Promise<void> {
+  async #reportOnce(): Promise<void> {
     const news = [...this.#keys.values()].filter(({ hasNews }) => hasNews).map((key) => new News(key));
     try {
       const answers = await this.#store.spendKeyLimits(news.map(({ spending }) => spending));

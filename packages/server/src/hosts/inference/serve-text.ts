@@ -51,7 +51,7 @@ class TextHost {
     this.#line = line;
     line.lease.use = this.#opened.coreUse ?? 'alone';
     // Prompts prepared elsewhere arrive between commands.
-    this.#engine.onWork = () => this.#goOn();
+    this.#engine.onWork = () => this.#advance();
     line.send({ kind: 'ready', model: this.#opened.model });
   }
 
@@ -88,7 +88,7 @@ class TextHost {
       default:
         command satisfies never;
     }
-    this.#goOn();
+    this.#advance();
   }
 
   /** Events of a step are sent after it; other events with those of the same turn. */
@@ -98,7 +98,7 @@ class TextHost {
   }
 
   /** Runs once for all commands that arrive together, so that a burst is answered in one message. */
-  #goOn(): void {
+  #advance(): void {
     this.#planFlush();
     if (!this.#isStepping && this.#engine.hasWork) void this.#stepWhileThereIsWork();
     if (!this.#isPreparing && this.#engine.hasPromptsToMake) void this.#prepareWhileThereIsSome();
@@ -125,7 +125,7 @@ class TextHost {
   /** A bug in a step ends the process: the supervisor starts a clean one, and fails every request in flight. */
   async #stepWhileThereIsWork(): Promise<void> {
     const takesCores = this.#opened.coreUse !== null;
-    const { lease, letCommandsIn, whenRead } = this.#line;
+    const { lease, yieldToCommands, whenRead } = this.#line;
     this.#isStepping = true;
     while (this.#engine.hasWork) {
       if (takesCores) await lease.acquire();
@@ -136,7 +136,7 @@ class TextHost {
       // all of them.
       await whenRead();
       // A step that does not compute is short: later commands come before the next one, and none waits long.
-      if (takesCores) await letCommandsIn();
+      if (takesCores) await yieldToCommands();
       else await nextTurn();
     }
     this.#isStepping = false;

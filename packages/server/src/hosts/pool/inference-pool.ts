@@ -334,12 +334,12 @@ export class InferencePool implements InferenceBackend {
     for (const slot of idle) {
       if (missing <= 0) break;
       missing -= slot.model.bytes;
-      void this.#takeAway(slot);
+      void this.#unloadSlot(slot);
     }
     return false;
   }
 
-  async #takeAway(slot: Slot): Promise<void> {
+  async #unloadSlot(slot: Slot): Promise<void> {
     const { host, model } = slot;
     slot.state = 'closing';
     this.#options.log(`the base model ${model.id} is unloaded to make room for another`);

@@ -42,7 +42,7 @@ export interface HostLine<Message extends object> {
    * Lets a loop take commands between two steps: resolves when those that have arrived are taken, up to a
    * limit.
    */
-  readonly letCommandsIn: () => Promise<void>;
+  readonly yieldToCommands: () => Promise<void>;
 }
 
 /**
@@ -86,7 +86,7 @@ export function connectHost<Command extends { kind: string }, Message extends ob
   });
   // One turn of the event loop reads 64 KiB of the channel, about thirty requests: with one turn between two
   // steps, a loop would see the end of a burst only a minute later.
-  const letCommandsIn = async () => {
+  const yieldToCommands = async () => {
     const before = numTaken;
     for (let last = -1; numTaken !== last && numTaken - before < MAX_COMMANDS_BETWEEN_STEPS;) {
       last = numTaken;
@@ -95,7 +95,7 @@ export function connectHost<Command extends { kind: string }, Message extends ob
       if (numTaken === last && numTaken !== before) await delay(1);
     }
   };
-  return { send, whenRead, lease, letCommandsIn };
+  return { send, whenRead, lease, yieldToCommands };
 }
 
 /** Runs a host that `askHost` starts: computes one answer, or reports why it cannot, and waits for its end. */

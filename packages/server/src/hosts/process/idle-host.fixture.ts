@@ -16,7 +16,7 @@ export type IdleCommand =
 export type IdleMessage = { kind: 'ready'; pid: number } | { kind: 'written' } | { kind: 'counted'; numSteps: number };
 
 let numCounted = 0;
-const { send, letCommandsIn } = connectHost<IdleCommand, IdleMessage>((command) => {
+const { send, yieldToCommands } = connectHost<IdleCommand, IdleMessage>((command) => {
   if (command.kind === 'shutdown') process.exit(0);
   if (command.kind === 'count') {
     numCounted += 1;
@@ -38,7 +38,7 @@ async function step(upTo: number): Promise<void> {
   let numSteps = 0;
   for (; numCounted < upTo; numSteps++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
-    await letCommandsIn();
+    await yieldToCommands();
   }
   send({ kind: 'counted', numSteps });
 }

@@ -186,7 +186,7 @@ export class EmbeddedTraining implements TrainingBackend {
         this.#contact?.resolve(message.lines);
         break;
       case 'remote-state':
-        this.#tellAbsence(message.absence);
+        this.#reportAbsence(message.absence);
         break;
       case 'remote-max-rank':
         if (this.#remoteMaxRank !== message.maxRank)
@@ -215,7 +215,7 @@ export class EmbeddedTraining implements TrainingBackend {
     }
   }
 
-  #tellAbsence(absence: string | null): void {
+  #reportAbsence(absence: string | null): void {
     const now = new Date().toISOString();
     if (absence === null && this.#remoteAbsence !== null) this.#log('the remote trainer responds again');
     this.#remoteAbsence = absence === null ? null : `the trainer is unreachable since ${now}: ${absence}`;

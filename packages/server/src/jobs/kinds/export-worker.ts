@@ -24,10 +24,10 @@ export class ExportWorker implements ExportQueue {
   }
 
   async cancelExport(exportId: string): Promise<void> {
-    await this.#machine.letGo(({ id }) => id === exportId, DELETED);
+    await this.#machine.releaseJob(({ id }) => id === exportId, DELETED);
   }
 
   async cancelModel(modelId: string): Promise<void> {
-    await this.#machine.letGo((job) => job.modelId === modelId, DELETED);
+    await this.#machine.releaseJob((job) => job.modelId === modelId, DELETED);
   }
 }

@@ -103,7 +103,7 @@ export class ImportWorker implements AdapterImporter {
   }
 
   async cancelAdapter(adapterId: string): Promise<void> {
-    await this.#machine.letGo(({ turn }) => turn === adapterId, 'the adapter was deleted');
+    await this.#machine.releaseJob(({ turn }) => turn === adapterId, 'the adapter was deleted');
   }
 
   /** Waits for the end of the import on any machine. @throws the error it failed with */

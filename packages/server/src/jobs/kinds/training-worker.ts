@@ -49,7 +49,7 @@ export class TrainingWorker implements TrainingQueue {
     const { store, workDirectory } = this.#options;
     // A paused or ended job makes room for another.
     this.notify();
-    const isHere = await this.#machine.letGo(({ id }) => id === jobId, 'the job was cancelled or paused');
+    const isHere = await this.#machine.releaseJob(({ id }) => id === jobId, 'the job was cancelled or paused');
     if (!isHere) await removeIfEnded(store, workDirectory, jobId);
   }
 

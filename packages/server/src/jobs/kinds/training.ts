@@ -228,7 +228,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const onEvent = (event: TrainerEvent) => {
       const line = startedLine(event, job);
       if (line !== null) log(line, { level: 'warn' });
-      lease.goOn();
+      lease.clearWait();
       if (event.kind === 'training_started') numSteps = event.numGradientSteps;
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;

@@ -18,12 +18,12 @@ beforeEach(async () => {
     return mirror;
   });
   // Items from here on are sent.
-  await mirror.tellNext();
+  await mirror.reportNext();
 });
 afterEach(() => server.close());
 
 const tellAll = async () => {
-  while (await mirror.tellNext());
+  while (await mirror.reportNext());
 };
 const log = (modelId: string, reward: number) =>
   server.request('POST', `/v1/preview/models/${modelId}/log`, {
@@ -86,13 +86,13 @@ test('a tracker that fails is told everything later, once, and nothing of the se
   tracker.failure = new TrackerError('unreachable', 'it does not answer');
   await step(0, 4);
   expect((await log(modelId, 0.5)).statusCode).toBe(200);
-  for (let i = 0; i < 3; i++) await expect(mirror.tellNext()).rejects.toThrow('does not answer');
+  for (let i = 0; i < 3; i++) await expect(mirror.reportNext()).rejects.toThrow('does not answer');
   tracker.failure = null;
   await tellAll();
   // Items that were sent but not recorded are sent again, and stored once.
   vi.spyOn(server.store, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
   await step(1, 2);
-  await expect(mirror.tellNext()).rejects.toThrow('the service dies');
+  await expect(mirror.reportNext()).rejects.toThrow('the service dies');
   await tellAll();
   expect(values('train/loss')).toEqual([
     [0, 4],
@@ -108,9 +108,9 @@ test('a model that was there before counts its gradient steps from where it is',
   const late = new ScriptedTracker();
   const { store } = server;
   const begun = new RunMirror({ store, tracker: Object.assign(late, { name: 'late' }), log: () => {} });
-  await begun.tellNext();
+  await begun.reportNext();
   await step(1, 2);
-  while (await begun.tellNext());
+  while (await begun.reportNext());
   expect([...(late.runs.get('run-0')?.points.values() ?? [])].map((point) => point.step)).toEqual([1]);
 });
 

@@ -104,7 +104,7 @@ export class RunMirror implements RunTracking {
     const { pollMs = POLL_MS, log } = this.#options;
     try {
       if (!this.#isChecked) await this.#check();
-      while (await this.tellNext()) if (this.#stopping.signal.aborted) return;
+      while (await this.reportNext()) if (this.#stopping.signal.aborted) return;
       this.#numFailures = 0;
       this.#trouble = null;
       this.#later(pollMs);
@@ -139,7 +139,7 @@ export class RunMirror implements RunTracking {
   }
 
   /** Sends the next items. @returns true if there may be more. @throws {TrackerError} nothing is lost */
-  async tellNext(): Promise<boolean> {
+  async reportNext(): Promise<boolean> {
     const { store } = this.#options;
     const after = await this.#position();
     const items = await store.listFeed({ after, limit: ITEMS_AT_A_TIME });

@@ -1,5 +1,5 @@
 import { type EngineErrorCode, type EngineFailure, toFailure } from '@trainyard/backend';
-import { fieldOfParam, type FieldNames, type FieldText, renameFields, sayFields } from '@trainyard/protocol';
+import { fieldOfParam, type FieldNames, type FieldText, renameFields, renderFieldText } from '@trainyard/protocol';
 
 /** Failure that a back end reported as data. Its field names are those of chats and text completions. */
 export class BackendFailure extends Error {
@@ -9,7 +9,7 @@ export class BackendFailure extends Error {
   readonly text: FieldText;
 
   constructor(code: EngineErrorCode, text: FieldText | string, param: string | null) {
-    super(typeof text === 'string' ? text : sayFields(text));
+    super(typeof text === 'string' ? text : renderFieldText(text));
     this.code = code;
     this.param = param;
     this.text = typeof text === 'string' ? [text] : text;

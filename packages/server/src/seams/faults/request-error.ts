@@ -5,7 +5,7 @@ import {
   type NamedField,
   renameFields,
   type RequestErrorCode,
-  sayFields,
+  renderFieldText,
   type ValidationItem,
 } from '@trainyard/protocol';
 
@@ -40,7 +40,7 @@ export class RequestError extends Error {
 
   constructor(code: RequestErrorCode, text: FieldText | string, options: RequestErrorOptions = {}) {
     const { param = null, items = null, headers = {}, cause } = options;
-    super(typeof text === 'string' ? text : sayFields(text), cause === undefined ? undefined : { cause });
+    super(typeof text === 'string' ? text : renderFieldText(text), cause === undefined ? undefined : { cause });
     this.code = code;
     this.param = typeof param === 'object' && param !== null ? param.field : param;
     this.items = items;

@@ -2,7 +2,7 @@ import type { EngineEvent } from '@trainyard/generation';
 import type { Registry } from 'prom-client';
 
 import type { InferenceRequest } from '../contract/backends.ts';
-import { SeenEvents } from '../streams/seen-events.ts';
+import { ObservedEvents } from '../streams/observed-events.ts';
 import { Counts, type Spread, Spreads } from './metric-series.ts';
 
 /** Label of the served model's name, as in vLLM. */
@@ -76,7 +76,7 @@ export class InferenceMetrics {
     timings.paramsN.add(request.n);
     if (request.maxTokens !== null) timings.paramsMaxTokens.add(request.maxTokens);
     const timed = new TimedRequest(request.n, timings, this.#ends, this.#now);
-    return new SeenEvents(events, { see: (event) => timed.see(event), onEnd: () => timed.end() });
+    return new ObservedEvents(events, { see: (event) => timed.see(event), onEnd: () => timed.end() });
   }
 
   #of(model: string): ModelTimings {

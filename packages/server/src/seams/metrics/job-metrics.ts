@@ -68,11 +68,11 @@ export class JobMetrics {
       help: 'Largest difference of the latest gradient step.',
       registers,
     });
-    this.#tellZeros();
+    this.#exportZeros();
   }
 
   /** Series start at 0: Prometheus does not see the first increase of an absent one. */
-  #tellZeros(): void {
+  #exportZeros(): void {
     for (const kind of TRAINING_JOB_KINDS)
       for (const outcome of ['succeeded', 'failed', 'stopped']) this.#ends.inc({ kind, outcome }, 0);
     for (const kind of [...TRAINING_JOB_KINDS, 'export', 'import']) {

@@ -2,7 +2,7 @@ import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, tra
 import type { EngineEvent } from '@trainyard/generation';
 
 import { type InferenceRequest, type ModelInference, withGenerate } from '../contract/backends.ts';
-import { SeenEvents } from '../streams/seen-events.ts';
+import { ObservedEvents } from '../streams/observed-events.ts';
 import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -41,7 +41,7 @@ function tracedEvents(
   );
   const origin = { requestId: about.requestId, traceParent: toTraceParent(span.spanContext()) };
   const generation = new GenerationSpan(span, request.n);
-  return new SeenEvents(inference.generate({ ...request, origin }, signal), {
+  return new ObservedEvents(inference.generate({ ...request, origin }, signal), {
     see: (event) => generation.see(event),
     onEnd: () => generation.end(),
   });

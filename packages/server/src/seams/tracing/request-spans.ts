@@ -57,6 +57,6 @@ function tellStatus(span: Span, status: number): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-export function tellFault({ span }: Pick<FastifyRequest, 'span'>, code: string): void {
+export function recordFault({ span }: Pick<FastifyRequest, 'span'>, code: string): void {
   span?.setAttribute('trainyard.error.code', code);
 }

@@ -2,7 +2,7 @@ import type { Store } from '@trainyard/store';
 
 import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
-import { EnginesElsewhere } from '../../cluster/pool/engines-elsewhere.ts';
+import { RemoteEngines } from '../../cluster/pool/remote-engines.ts';
 import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { BaseScores } from '../../hosts/pool/base-scores.ts';
 import { RequestRoom } from '../../hosts/pool/request-room.ts';
@@ -41,6 +41,6 @@ export async function openSampling(config: ServiceConfig, { store, ...parts }: S
   if (engineSecret === null) throw new Error('engines elsewhere are asked with a secret');
   const secret = new EngineSecret(engineSecret);
   const room = new RequestRoom(maxRequests);
-  const inference = new EnginesElsewhere({ store, secret, room, defaultModel, log: parts.log });
+  const inference = new RemoteEngines({ store, secret, room, defaultModel, log: parts.log });
   return { inference, modelPaths: does(role, 'trainer') ? await servedPaths(config, parts) : () => null };
 }

@@ -95,7 +95,7 @@ export class RecordLineReader {
   }
 
   #prompt(numShared: number | undefined, rest: string): Int32Array {
-    return this.#prompts.keepBehind(numShared ?? 0, new Int32Array(fromBase64(rest)));
+    return this.#prompts.appendTo(numShared ?? 0, new Int32Array(fromBase64(rest)));
   }
 }
 

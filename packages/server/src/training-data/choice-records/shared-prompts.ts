@@ -19,11 +19,11 @@ export class SharedPrompts {
   /** @returns an equal prompt, read-only */
   keep(prompt: Int32Array): Int32Array {
     const numShared = this.sharedLength(prompt);
-    return this.keepBehind(numShared, prompt.subarray(numShared));
+    return this.appendTo(numShared, prompt.subarray(numShared));
   }
 
   /** @returns the first `numShared` ids of the last prompt followed by the rest, read-only */
-  keepBehind(numShared: number, rest: Int32Array): Int32Array {
+  appendTo(numShared: number, rest: Int32Array): Int32Array {
     const length = numShared + rest.length;
     const goesOn = numShared === this.#last.length;
     if (!goesOn || length > this.#buffer.length) {

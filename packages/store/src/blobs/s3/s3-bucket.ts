@@ -157,7 +157,7 @@ export class S3Bucket {
       return;
     }
     const object = { name, sizeBytes, sha256, partBytes: PART_BYTES };
-    await this.#putInParts(object, signal, async (query, start) => {
+    await this.#putMultipart(object, signal, async (query, start) => {
       const part = { method: 'PUT', name, query, bytes: await read(start), signal };
       return (await this.#send(part)).headers.get('etag') ?? '';
     });
@@ -188,7 +188,7 @@ export class S3Bucket {
       if (textOf(copied, 'ETag') === null) throw this.#fault('PUT', to, textOf(copied, 'Message') ?? 'did not copy it');
     } else {
       const partBytes = this.#copyBytes;
-      await this.#putInParts({ name: to, sizeBytes, sha256, partBytes }, undefined, async (query, start) => {
+      await this.#putMultipart({ name: to, sizeBytes, sha256, partBytes }, undefined, async (query, start) => {
         const range = `bytes=${start}-${Math.min(sizeBytes, start + partBytes) - 1}`;
         const headers = { ...source, 'x-amz-copy-source-range': range };
         return textOf(String(await this.#body({ method: 'PUT', name: to, query, headers })), 'ETag') ?? '';
@@ -198,7 +198,7 @@ export class S3Bucket {
   }
 
   /** @param putPart sends the part at that offset, and returns its ETag */
-  async #putInParts(
+  async #putMultipart(
     {
       name,
       sizeBytes,

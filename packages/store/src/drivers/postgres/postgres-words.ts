@@ -30,7 +30,7 @@ end $$;
 create trigger ${trigger} before insert on ${table} for each row execute function ${trigger}();
 `,
   dropRefusal: ({ trigger, table }) => `drop trigger ${trigger} on ${table}; drop function ${trigger}();`,
-  tellInsert: ({ trigger, table }) => `create function ${trigger}() returns trigger language plpgsql as $$
+  notifyOnInsert: ({ trigger, table }) => `create function ${trigger}() returns trigger language plpgsql as $$
 begin
   perform pg_notify('${CHANNEL}', current_schema());
   return null;

@@ -108,7 +108,7 @@ export class LockQueue {
     } catch (error) {
       if (isBusy(error)) {
         this.#busySince ??= performance.now();
-        this.#giveUpLate(error);
+        this.#expireLate(error);
         this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
         this.#tryLater();
         return;
@@ -120,7 +120,7 @@ export class LockQueue {
   }
 
   /** Deadlines are in order, because all wait equally long. */
-  #giveUpLate(error: unknown): void {
+  #expireLate(error: unknown): void {
     const now = performance.now();
     while (this.#waiting[0] !== undefined && this.#waiting[0].deadline <= now) this.#waiting.shift()?.reject(error);
   }

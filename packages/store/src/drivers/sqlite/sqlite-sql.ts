@@ -94,7 +94,7 @@ export class SqliteSql implements Sql {
       this.#check();
       this.#migrate(options.migrations);
       this.#prepareReclaiming();
-      this.#hearOfFeed();
+      this.#pollFeed();
       // From here on the queue waits instead of SQLite.
       this.#connection.exec('pragma busy_timeout = 0');
       this.#version = this.#connection.prepare('pragma data_version');
@@ -265,7 +265,7 @@ export class SqliteSql implements Sql {
   }
 
   /** Adds a trigger of this connection: no other process has it, and it ends with the connection. */
-  #hearOfFeed(): void {
+  #pollFeed(): void {
     if (this.#run("select 1 from sqlite_schema where name = 'feed'").rows.length === 0) return;
     this.#connection.function('trainyard_tell', () => {
       this.#hasNews = true;

@@ -18,6 +18,6 @@ begin
 end;
 `,
   dropRefusal: ({ trigger }) => `drop trigger ${trigger};`,
-  tellInsert: () => '',
+  notifyOnInsert: () => '',
   reshape: ({ rebuild }) => rebuild,
 };

@@ -12,6 +12,6 @@ create table blob_places (
   only_row ${words.integer} primary key check (only_row = 1),
   id text not null
 )${words.tableEnd};
-${words.tellInsert({ trigger: 'feed_is_told', table: 'feed' })}
+${words.notifyOnInsert({ trigger: 'feed_is_told', table: 'feed' })}
 `,
 };

@@ -8,7 +8,7 @@ import type { AnswerFormat } from './request.ts';
 import { policySpans } from './policy-spans.ts';
 import { toChoiceLogprobs } from '../shared/logprobs.ts';
 import { OutputGatherer } from '../../../seams/streams/output-gatherer.ts';
-import { ToldEvents } from '../../../seams/streams/told-events.ts';
+import { MappedEvents } from '../../../seams/streams/mapped-events.ts';
 
 /**
  * Converts a generation to chunks: one role chunk per choice, the echo, deltas as they come, one finish chunk
@@ -24,7 +24,7 @@ export function toChunks(
   const writer = new ChunkWriter(generation, identity, format);
   const gatherer = new OutputGatherer(format.streamInterval);
   const opening = [...writer.openingChunks(numChoices)];
-  return new ToldEvents(generation, opening, (event) => {
+  return new MappedEvents(generation, opening, (event) => {
     if (event.kind === 'completed') return format.stream?.hasUsage ? writer.usageChunk(event.usage) : null;
     const output = gatherer.gather(event);
     return output && writer.outputChunk(output);

@@ -42,7 +42,7 @@ export class CompletionLogprobWriter {
   }
 
   write(logprobs: readonly TokenLogprob[]): OrderedCompletionLogprobs {
-    const columns = this.#takeAhead();
+    const columns = this.#prefetch();
     for (const logprob of logprobs) {
       columns.text_offset.push(this.#place.pass(logprob.bytes));
       columns.token_logprobs.push(floored(logprob));
@@ -52,7 +52,7 @@ export class CompletionLogprobWriter {
     return columns;
   }
 
-  #takeAhead(): OrderedCompletionLogprobs {
+  #prefetch(): OrderedCompletionLogprobs {
     const ahead = this.#ahead ?? { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
     this.#ahead = null;
     return {

@@ -21,7 +21,7 @@ import type { AnswerHold } from '../../../seams/streams/answer-memory.ts';
 import type { TokenMeter } from '../../../seams/streams/chat-events.ts';
 import type { RequestContext } from '../shared/sampling-request.ts';
 import { tracedModel } from '../../../seams/tracing/generation-span.ts';
-import { tellFault } from '../../../seams/tracing/request-spans.ts';
+import { recordFault } from '../../../seams/tracing/request-spans.ts';
 import { traceIdOf, traceParentOf } from '../../../seams/tracing/trace-parent.ts';
 import { requestedModel } from './requested-model.ts';
 
@@ -279,7 +279,7 @@ export async function sendChunks(
     toErrorEvent: (error) => {
       const answer = toErrorAnswer(error, 'inference', reply.request.routeOptions.config.fieldNames);
       const { request } = reply;
-      tellFault(request, answer.body.error.code);
+      recordFault(request, answer.body.error.code);
       if (answer.isInternal)
         parts.log(`request ${request.id} failed in its stream: ${describe(error)}`, {
           level: 'error',

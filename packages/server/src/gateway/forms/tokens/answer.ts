@@ -2,7 +2,7 @@ import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/proto
 
 import { collectChoices, toUsage } from '../shared/collected-choices.ts';
 import type { OpenedGeneration } from '../../../seams/streams/chat-events.ts';
-import { ToldEvents } from '../../../seams/streams/told-events.ts';
+import { MappedEvents } from '../../../seams/streams/mapped-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../shared/logprobs.ts';
 import type { StreamFormat } from '../shared/sampling-request.ts';
 
@@ -48,7 +48,7 @@ export function toTokenChunks(
     total_tokens: promptTokens + completionTokens,
     completion_tokens: completionTokens,
   });
-  return new ToldEvents(generation, [], (event): GenerateTokensChunk | null => {
+  return new MappedEvents(generation, [], (event): GenerateTokensChunk | null => {
     if (event.kind === 'completed') {
       if (!stream?.hasUsage) return null;
       const { completionTokens, cachedTokens } = event.usage;

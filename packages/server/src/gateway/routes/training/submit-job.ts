@@ -23,7 +23,7 @@ import { toJobObject } from '../../../training-data/wire/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { originOf } from '../job-origin.ts';
-import { beginningIsGone } from './warm-start.ts';
+import { warmStartIsGone } from './warm-start.ts';
 
 /** Maximum queued and running jobs of one model: each keeps its data until it ends. */
 const MAX_LIVE_JOBS = 1000;
@@ -42,7 +42,7 @@ export async function trainableModel(
   refuseUntrainable(baseOf(model, parts), 'model_id');
   const limits = await trainerLimits(parts, model.baseModel);
   refuseShape(model.lora, limits, 'model_id');
-  if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
+  if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw warmStartIsGone(model);
   return { model, limits };
 }
 

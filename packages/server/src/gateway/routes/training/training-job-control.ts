@@ -70,7 +70,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   /**
    * Not awaited: the answer is already true, and a host that is loading a model may react only after seconds.
    */
-  function letGo(jobId: string): void {
+  function releaseJob(jobId: string): void {
     training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
   }
 
@@ -84,14 +84,14 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       }
       // A worker that has the job ends its trace.
       if (job.lease === null) traceJobStopped(parts.tracing, job);
-      letGo(job.id);
+      releaseJob(job.id);
       await removeFiles(parts, result);
       return result.job;
     },
     pause: async (job, keeps) => {
       const result = existing(await store.pauseJob(job.id, keeps), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'paused');
-      letGo(job.id);
+      releaseJob(job.id);
       return result.job;
     },
     resume: async (job, keeps) => {

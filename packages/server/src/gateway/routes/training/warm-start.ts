@@ -86,7 +86,7 @@ export function fits(wire: LoraRequest, model: Model): boolean {
 }
 
 /** Training must not continue without its initial weights, and least of all silently from the base model. */
-export function beginningIsGone(model: Model): RequestError {
+export function warmStartIsGone(model: Model): RequestError {
   return new RequestError(
     'request.conflict',
     `No checkpoint of ${versionName(model, 0).replace(/:step0$/, '')} is left, and it did not start from the base model`,

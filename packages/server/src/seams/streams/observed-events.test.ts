@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 
-import { SeenEvents } from './seen-events.ts';
+import { ObservedEvents } from './observed-events.ts';
 
 /** A source that reports when it was left or has ended. */
 function source(items: readonly number[], onEnd: () => void, failure?: Error): AsyncIterable<number> {
@@ -17,7 +17,7 @@ function source(items: readonly number[], onEnd: () => void, failure?: Error): A
 
 function watched(items: readonly number[], failure?: Error) {
   const log: string[] = [];
-  const events = new SeenEvents(
+  const events = new ObservedEvents(
     source(items, () => log.push('source ended'), failure),
     { see: (item) => log.push(`saw ${item}`), onEnd: () => log.push('ended') },
   );
@@ -48,7 +48,7 @@ test('a failure of the source is its reader’s, and the end', async () => {
 test('left before its first item it has an end, and the source is never begun', async () => {
   const begin = vi.fn<() => AsyncIterator<number>>();
   const onEnd = vi.fn<() => void>();
-  const events = new SeenEvents({ [Symbol.asyncIterator]: begin }, { see: () => undefined, onEnd });
+  const events = new ObservedEvents({ [Symbol.asyncIterator]: begin }, { see: () => undefined, onEnd });
   await events.return();
   expect(await events.next()).toEqual({ done: true, value: undefined });
   expect([begin.mock.calls.length, onEnd.mock.calls.length]).toEqual([0, 1]);

@@ -55,7 +55,7 @@ export interface EnginesElsewhereOptions {
  * engine, so that common prefixes are cached there. A request may move to another engine until part of its
  * answer has reached the client.
  */
-export class EnginesElsewhere implements InferenceBackend {
+export class RemoteEngines implements InferenceBackend {
   readonly isElsewhere = true;
   readonly #options: EnginesElsewhereOptions;
   readonly #engines: EngineDirectory;
@@ -169,7 +169,7 @@ export class EnginesElsewhere implements InferenceBackend {
       return null;
     } finally {
       inHand.release();
-      this.#engines.lookAgain(link);
+      this.#engines.recheck(link);
     }
   }
 
@@ -313,7 +313,7 @@ export class EnginesElsewhere implements InferenceBackend {
       link.counts[fault.kind === 'unfit' ? 'failures' : 'losses'] += 1;
       link.suspect(fault);
     }
-    this.#engines.lookAgain(link);
+    this.#engines.recheck(link);
   }
 
   #statsOf(id: string): EngineStats | null {

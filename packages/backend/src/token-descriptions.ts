@@ -5,7 +5,7 @@ export interface TokenTexts {
   tokenText(id: number): string;
 }
 
-export class TokenFaces {
+export class TokenDescriptions {
   readonly #texts: TokenTexts | null;
   readonly #descriptions = new Map<number, TokenDescription>();
 

@@ -2,7 +2,7 @@
  * Calls `see` with each item before its reader gets it. Takes one promise per item instead of a generator's
  * four: every token of every stream passes here. One reader, which requests one item at a time.
  */
-export class SeenEvents<Item> implements AsyncIterableIterator<Item, unknown> {
+export class ObservedEvents<Item> implements AsyncIterableIterator<Item, unknown> {
   readonly #events: AsyncIterable<Item>;
   readonly #see: (item: Item) => void;
   readonly #onEnd: () => void;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
-import { ToldEvents } from './told-events.ts';
+import { MappedEvents } from './mapped-events.ts';
 
 const delta = (text: string): OutputEvent => ({ kind: 'delta', index: 0, text, tokenIds: [1], logprobs: null });
 const COMPLETED: CompletedEvent = {
@@ -33,7 +33,7 @@ const tell = (event: OutputEvent | CompletedEvent): string | null =>
 
 test('what comes first, then what is told of each output; the generation ends with it', async () => {
   const { log, generation } = generationOf([delta('a'), delta(''), delta('b'), COMPLETED]);
-  const told = new ToldEvents(generation, ['first', 'second'], tell);
+  const told = new MappedEvents(generation, ['first', 'second'], tell);
   expect(await Array.fromAsync(told)).toEqual(['first', 'second', 'a', 'b']);
   expect(log).toEqual(['ended']);
   expect(await told.next()).toEqual({ done: true, value: undefined });
@@ -41,7 +41,7 @@ test('what comes first, then what is told of each output; the generation ends wi
 
 test('the end itself may be told', async () => {
   const { log, generation } = generationOf([delta('a'), COMPLETED]);
-  const told = new ToldEvents(generation, [], ({ kind }) => kind);
+  const told = new MappedEvents(generation, [], ({ kind }) => kind);
   expect(await Array.fromAsync(told)).toEqual(['delta', 'completed']);
   expect(log).toEqual(['ended']);
 });
@@ -49,7 +49,7 @@ test('the end itself may be told', async () => {
 test.each([1, 3])('a reader that leaves at item %d ends the generation', async (last) => {
   const { log, generation } = generationOf([delta('a'), delta('b'), COMPLETED]);
   const read: string[] = [];
-  for await (const item of new ToldEvents(generation, ['first', 'second'], tell)) {
+  for await (const item of new MappedEvents(generation, ['first', 'second'], tell)) {
     read.push(item);
     if (read.length === last) break;
   }
@@ -59,10 +59,10 @@ test.each([1, 3])('a reader that leaves at item %d ends the generation', async (
 
 test('a failure, of the source or of what is told, is its reader’s behind the end of the generation', async () => {
   const broken = generationOf([delta('a')], new Error('it broke'));
-  await expect(Array.fromAsync(new ToldEvents(broken.generation, [], tell))).rejects.toThrow('it broke');
+  await expect(Array.fromAsync(new MappedEvents(broken.generation, [], tell))).rejects.toThrow('it broke');
   expect(broken.log).toEqual(['ended']);
   const untold = generationOf([delta('a'), COMPLETED]);
-  const told = new ToldEvents(untold.generation, [], () => {
+  const told = new MappedEvents(untold.generation, [], () => {
     throw new Error('it cannot be told');
   });
   await expect(Array.fromAsync(told)).rejects.toThrow('it cannot be told');

@@ -1,33 +1,33 @@
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
 
 /**
- * Converted events of a generation: opening items before its first output, then the result of `tell` for each
+ * Converted events of a generation: opening items before its first output, then the result of `convert` for each
  * event up to and including `completed`. Hand-written, because every token of every stream passes here: a
  * generator takes three promises for each. One reader, which requests one item at a time.
  */
-export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
+export class MappedEvents<Item> implements AsyncIterableIterator<Item, void> {
   readonly #generation: OpenedGeneration;
-  readonly #opening: readonly Told[];
-  readonly #tell: (event: OutputEvent | CompletedEvent) => Told | null;
+  readonly #opening: readonly Item[];
+  readonly #convert: (event: OutputEvent | CompletedEvent) => Item | null;
   #numOpened = 0;
   #isOver = false;
 
-  /** @param tell returns null to skip an event */
+  /** @param convert returns null to skip an event */
   constructor(
     generation: OpenedGeneration,
-    opening: readonly Told[],
-    tell: (event: OutputEvent | CompletedEvent) => Told | null,
+    opening: readonly Item[],
+    convert: (event: OutputEvent | CompletedEvent) => Item | null,
   ) {
     this.#generation = generation;
     this.#opening = opening;
-    this.#tell = tell;
+    this.#convert = convert;
   }
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  next(): Promise<IteratorResult<Told, void>> {
+  next(): Promise<IteratorResult<Item, void>> {
     if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
     const opening = this.#opening[this.#numOpened];
     if (opening === undefined) return this.#read();
@@ -43,17 +43,17 @@ export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
     return { done: true, value: undefined };
   }
 
-  #read(): Promise<IteratorResult<Told, void>> {
+  #read(): Promise<IteratorResult<Item, void>> {
     return this.#generation.events.next().then(this.#took, this.#failed);
   }
 
   readonly #took = (
     result: IteratorResult<OutputEvent | CompletedEvent>,
-  ): IteratorResult<Told, void> | Promise<IteratorResult<Told, void>> => {
+  ): IteratorResult<Item, void> | Promise<IteratorResult<Item, void>> => {
     if (result.done === true) return this.return();
-    let told: Told | null;
+    let told: Item | null;
     try {
-      told = this.#tell(result.value);
+      told = this.#convert(result.value);
     } catch (error) {
       return this.#failed(error);
     }
