@@ -3,7 +3,7 @@
  *
  *   npm run check                    all steps
  *   npm run check -- english --lower  lowers the ceilings of hard English to the present rates
- *   npm run check -- lint types      some of them: format, prose, english, lint, arrows, rooms, types, dead-code
+ *   npm run check -- lint types      some of them: format, prose, english, lint, arrows, rooms, types, dashboard, dead-code
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';

@@ -17,9 +17,10 @@ const recipes = new Map(
 /** Maximum number of files that a recipe may touch, and the existing ones. A formula's own file is new. */
 const FILES: Record<string, { atMost: number; existing: readonly string[]; added: readonly string[] }> = {
   'A sampling field': {
-    atMost: 6,
+    atMost: 7,
     existing: [
       'packages/protocol/src/fields/sampling-fields.ts',
+      'packages/vllm/src/wire/request-fields.ts',
       'packages/engine/src/sampling/truncation.ts',
       'packages/engine/src/sampling/sampler.test.ts',
       'packages/server/src/testing/behaviour/sampling-fields.test.ts',

@@ -44,7 +44,7 @@ export const NETWORK = {
     pattern: HOST_LIST,
     form: 'a comma-separated list of names',
     defaultText: 'none',
-    help: '`Host` names to accept besides those of this machine, comma-separated; `.example.com` = all subdomains, `*` = all',
+    help: '`Host` names to accept in addition to those of this machine, comma-separated; `.example.com` = all subdomains, `*` = all',
   },
   allowedOrigins: {
     kind: 'text',

@@ -56,7 +56,7 @@ export const RETENTION = {
     isValid: isKeepPolicy,
     form: KEEP_POLICY_FORM,
     default: DEFAULT_KEEP_POLICY,
-    help: 'checkpoints to keep besides step 0, marked ones and those in use: comma-separated `last=N`, `best`, `every=K`, `optimizer=N` (keep N optimizer states, default 2); or `all`',
+    help: 'checkpoints to keep in addition to step 0, marked ones and those in use: comma-separated `last=N`, `best`, `every=K`, `optimizer=N` (keep N optimizer states, default 2); or `all`',
     more: 'see [checkpoints](../guide/checkpoints.md#keeping-and-deleting)',
   },
   removeOrphans: {
