@@ -13,9 +13,9 @@ import { hasTorchEnvironment, torchEnvironment } from './scripts/lib/torch-envir
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compiled-for-tests');
 
 const MODEL_TESTS = '**/*.model.test.ts';
-/** They run PyTorch: a project that exists where its environment does. `npm test` says so where it does not. */
+/** They run PyTorch: a project that exists if its environment does; `npm run test:all` reports a missing one. */
 const TORCH_TESTS = '**/*.torch.test.ts';
-/** They start a database server: a project that exists where there is one. `npm test` says so where there is none. */
+/** They start a database server: a project that exists if there is one; `npm run test:all` reports a missing one. */
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
 /** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run lab -- s3` does. */
 const S3_TESTS = '**/*.s3.test.ts';

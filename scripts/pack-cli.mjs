@@ -51,7 +51,8 @@ try {
 
 /** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} one per folder */
 async function packageManifests() {
-  const names = (await readdir(join(ROOT, 'packages'))).filter((name) => name !== BUNDLED);
+  const entries = await readdir(join(ROOT, 'packages'), { withFileTypes: true });
+  const names = entries.filter((entry) => entry.isDirectory() && entry.name !== BUNDLED).map(({ name }) => name);
   return await Promise.all(
     names.map(async (name) => ({
       name,

@@ -64,7 +64,7 @@ export function lowerCeilings(root) {
     [...readPlaces(root)].map(([place, found]) => {
       const rates = ratesOf(found);
       const lowered = Object.entries(rates).map(([name, rate]) => {
-        return [name, Math.max(aimOf(name), Math.min(rate, before[place]?.[name] ?? rate))];
+        return [name, Math.max(aimOf(name), Math.min(rate, before[place]?.[name] ?? aimOf(name)))];
       });
       return [place, Object.fromEntries(lowered)];
     }),
@@ -100,7 +100,9 @@ function ratesOf({ prose, numHalfSentences }) {
  * @returns {Map<string, Place>}
  */
 function readPlaces(root) {
-  const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`);
+  const packages = readdirSync(join(root, 'packages'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `packages/${name}`);
   const folders = [...packages, 'scripts', 'bench', 'examples', 'tests', 'docs'];
   const places = new Map(folders.map((place) => [place, { prose: /** @type {string[]} */ ([]), numHalfSentences: 0 }]));
   for (const [folder, place] of places) {

@@ -14,20 +14,8 @@ export const EQUIVALENT_MUTANTS = [
     because: 'the expression takes at most the first eight characters',
   },
   {
-    file: 'packages/server/src/hosts/computing/compute-arbiter.ts',
-    line: '#grantedAt = 0;',
-    change: 'constant: 0 → 1',
-    because: 'a grant sets it before anybody reads it',
-  },
-  {
-    file: 'packages/sdk/src/server-sent-events.ts',
-    line: '#awaitsLineFeed = false;',
-    change: 'constant: false → true',
-    because: 'a blank line at the start of a stream ends no event',
-  },
-  {
     file: 'packages/server/src/seams/logging/log-line.ts',
-    line: "return code < 0x100 ? `\\\\x${code.toString(16).padStart(2, '0')}` : `\\\\u${code.toString(16)}`;",
+    line: "return code < 0x100 ? `\\\\x${code.toString(16).padStart(2, '0')}` : `\\\\u${code.toString(16).padStart(4, '0')}`;",
     change: 'constant: 0x100 → 257',
     because: 'no character between U+009F and U+2028 gets here',
   },

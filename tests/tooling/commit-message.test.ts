@@ -13,6 +13,7 @@ test.each([
   ['server, store: know a background answer by its row', 2],
   ['check: keep the order of wings\n\nThe check goes down into folders.\n# a comment\n', 30],
   ['Merge branch main', 40],
+  ['server: add a check\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n', 2],
 ])('%s: passes with %i files', (message, numFiles) => {
   expect(findMessageFaults(message, numFiles)).toEqual([]);
 });
@@ -23,6 +24,11 @@ test.each([
   ['server: Add a check', 1, 'the subject must be imperative ("add", not "added" or "Adds"), got "Add"'],
   [`server: add ${'x'.repeat(70)}`, 1, 'the subject must have at most 72 characters, got 82'],
   ['server: add a check\nand more', 1, 'the second line must be empty'],
+  [
+    'server: add a check\n\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n',
+    6,
+    'a body must give the reason if more than 5 files change, got 6 files',
+  ],
   ['server: add a check', 6, 'a body must give the reason if more than 5 files change, got 6 files'],
 ])('%s: is refused with %i files', (message, numFiles, fault) => {
   expect(findMessageFaults(message, numFiles)).toEqual([fault]);

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { EQUIVALENT_MUTANTS } from '../../scripts/lib/equivalent-mutants.mjs';
 import { TestSession } from '../../scripts/lib/test-session.mjs';
-import { runScript } from './support/run-script.ts';
+import { REPOSITORY, runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
 const SOURCE = 'packages/tokenizer/src/limits.ts';
@@ -80,3 +82,11 @@ test('mutants are caught where tests look, survive where they do not, and the ch
   expect(await readFile(join(sample.root, SOURCE), 'utf8')).toBe(LIMITS);
   // Several starts of Vitest and of the compiler.
 }, 600_000);
+
+test('every equivalent mutant names a line of its file', () => {
+  const stale = EQUIVALENT_MUTANTS.filter(({ file, line }) => {
+    const lines = readFileSync(join(REPOSITORY, file), 'utf8').split('\n');
+    return !lines.some((text) => text.trim() === line);
+  });
+  expect(stale).toEqual([]);
+});

@@ -18,7 +18,7 @@ import { linkPath } from '../gateway/routes/service/session.ts';
 import { ownNames } from '../seams/network/network-names.ts';
 import { BaseScores } from '../hosts/pool/base-scores.ts';
 import { followSteps } from '../hosts/pool/follow-steps.ts';
-import { stepPublisher } from '../hosts/pool/publish-step.ts';
+import { OwnSteps, stepPublisher } from '../hosts/pool/publish-step.ts';
 import { startUnloading } from '../hosts/pool/retire-unused.ts';
 import { scoreInChild } from '../hosts/pool/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
@@ -123,6 +123,8 @@ export async function startService(
     cleanups.push(() => http?.finish());
     cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
     const parts = { store, blobs, modelPaths, files, log };
+    const publish = stepPublisher(blobs, inference);
+    const ownSteps = new OwnSteps();
     const opening = trains
       ? openJobWorkers(config, {
           ...parts,
@@ -130,7 +132,7 @@ export async function startService(
           scores,
           metrics,
           tracing,
-          publish: stepPublisher(blobs, inference),
+          publish: ownSteps.remembering(publish),
         })
       : jobWorkersElsewhere(parts);
     // Wait for all, so that nothing is undone before it settles.
@@ -233,7 +235,7 @@ export async function startService(
     cleanups.push(startUnloading({ store, inference, log }));
     // Trainers elsewhere ask engines behind ports only.
     if (config.database.kind === 'postgres' && does(role, 'engine'))
-      cleanups.push(followSteps({ store, publish: stepPublisher(blobs, inference), log }));
+      cleanups.push(followSteps({ store, publish, isOwn: (digest) => ownSteps.has(digest), log }));
     cleanups.push(() => watched.stop());
     watched.start();
 

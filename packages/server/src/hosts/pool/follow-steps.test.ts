@@ -40,7 +40,8 @@ afterEach(async () => {
 
 function follow(feed: Feed, publish = vi.fn<PublishStep>(async () => null)) {
   const logged: string[] = [];
-  stops.push(followSteps({ store: feed, publish, log: (line) => void logged.push(line), pollMs: 1e9 }));
+  const isOwn = (digest: string) => digest.startsWith('digest of own');
+  stops.push(followSteps({ store: feed, publish, isOwn, log: (line) => void logged.push(line), pollMs: 1e9 }));
   return { publish, logged };
 }
 const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
@@ -55,6 +56,7 @@ test('the newest step of each model is loaded once its row is written, and steps
   feed.add('checkpoint_created', 'one', 2);
   feed.add('checkpoint_created', 'two', 7);
   feed.add('checkpoint_created', 'deleted', 1);
+  feed.add('checkpoint_created', 'own', 1);
   feed.wake();
   await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 5_000 });
   const calls = publish.mock.calls.map(([base, step]) => [base, step]);
@@ -107,4 +109,15 @@ test('events that come while a step is loaded are read after it', async () => {
   feed.wake();
   loading.resolve(null);
   await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 5_000 });
+});
+
+test('stopping does not wait for a loading that hangs', async () => {
+  const feed = new Feed();
+  const publish = vi.fn<PublishStep>(() => new Promise(() => {}));
+  follow(feed, publish);
+  await settled();
+  feed.add('checkpoint_created', 'one', 1);
+  feed.wake();
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 5_000 });
+  await stops.pop()!();
 });

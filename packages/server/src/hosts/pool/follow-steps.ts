@@ -1,6 +1,7 @@
 import { type Checkpoint, type Model, type Store, StoreError } from '@trainyard/store';
 
 import type { PublishStep } from '../../seams/contract/backends.ts';
+import { unlessAborted } from '../../seams/streams/unless-aborted.ts';
 
 /** Events read at a time. */
 const BATCH = 200;
@@ -12,6 +13,8 @@ const POLL_MS = 3_000;
 interface Following {
   readonly store: Pick<Store, 'lastFeedPosition' | 'listFeed' | 'watchFeed' | 'getModel' | 'latestCheckpoint'>;
   readonly publish: PublishStep;
+  /** True for a step that a job of this process published. */
+  readonly isOwn: (digest: string) => boolean;
   readonly log: (line: string) => void;
   /** Default 3,000. */
   readonly pollMs?: number;
@@ -23,7 +26,7 @@ interface Following {
  *
  * @returns stops following and waits for a loading in progress
  */
-export function followSteps({ store, publish, log, pollMs = POLL_MS }: Following): () => Promise<void> {
+export function followSteps({ store, publish, isOwn, log, pollMs = POLL_MS }: Following): () => Promise<void> {
   const stopping = new AbortController();
   let position: number | null = null;
   let running: Promise<void> | null = null;
@@ -63,11 +66,11 @@ export function followSteps({ store, publish, log, pollMs = POLL_MS }: Following
       await store.getModel(modelId),
       await store.latestCheckpoint(modelId),
     ];
-    if (model === null || latest?.digest == null || latest.directoryKey === null) return;
+    if (model === null || latest?.digest == null || latest.directoryKey === null || isOwn(latest.digest)) return;
     const { digest, directoryKey, step } = latest;
     const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(LOAD_MS)]);
     try {
-      await publish(model.baseModel, { digest, directoryKey }, limit);
+      await unlessAborted(publish(model.baseModel, { digest, directoryKey }, limit), limit);
     } catch (error) {
       if (stopping.signal.aborted) return;
       log(`step ${step} of model ${modelId} is loaded at its first request: ${(error as Error).message}`);

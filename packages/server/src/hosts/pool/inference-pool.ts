@@ -155,6 +155,10 @@ export class InferencePool implements InferenceBackend {
     return reasons.filter((reason) => reason !== null).join('; ') || null;
   }
 
+  isLoaded(id: string): boolean {
+    return this.#slots.get(id)?.state === 'ready';
+  }
+
   of(id: string): ModelInference {
     const slot = this.#slots.get(id);
     if (slot === undefined) throw new Error(`the base model ${id} is not served`);

@@ -17,6 +17,7 @@ import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/traine
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/training/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
+import { unlessAborted } from '../../seams/streams/unless-aborted.ts';
 import type { PublishStep } from '../../seams/contract/backends.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
 import { isLoadRefusal, refusalForClients } from '../../seams/faults/load-refusal.ts';
@@ -377,18 +378,6 @@ function adapterNotLoaded(reason: string): JobWarning {
     suggestion:
       'The servers are asked again with each request to the model. Fix the servers according to the reason; the step needs no new training.',
   };
-}
-
-async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    work.catch(() => undefined);
-  }
 }
 
 /** @param since milliseconds since the epoch @returns null if the job waits for something else */

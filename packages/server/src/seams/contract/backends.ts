@@ -93,6 +93,8 @@ export interface InferenceBackend {
   readonly isElsewhere?: boolean;
   /** @param id of one of `models` */
   of(id: string): ModelInference;
+  /** False if this process serves no such base model, or it is not in memory. Absent: unknown. */
+  isLoaded?(id: string): boolean;
   /** @throws {BackendFailure} `engine.overloaded` at the limit of requests in flight, over all models */
   checkRoom(): void;
   /**
