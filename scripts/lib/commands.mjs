@@ -1,5 +1,5 @@
 /**
- * Programs behind `npm run bench`, `lab`, `example` and `pack`.
+ * Programs of `npm run bench`, `lab`, `example` and `pack`.
  *
  * @typedef {{ readonly setup: readonly string[], readonly file: string }} Program setup: flags of `scripts/bootstrap.mjs`
  * @typedef {{ readonly standard?: string, readonly programs: Readonly<Record<string, Program>> }} Command standard: the program without a name
