@@ -191,10 +191,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     ]);
     expect(lines(await printed('jobs', 'list', '--limit', '1'))).toHaveLength(2);
     const none = await trainyard(['jobs', 'cancel', 'nonsense', '--url', service.url]);
-    expect([none.code, none.stderr]).toEqual([
-      1,
-      'trainyard: there is no job nonsense; "trainyard jobs list" lists them\n',
-    ]);
+    expect([none.code, none.stderr]).toEqual([1, 'trainyard: no job nonsense; "trainyard jobs list" lists them\n']);
   });
 
   it('chat asks once, with -m and from stdin', async () => {
@@ -221,7 +218,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     const untrained = await trainyard(['chat', 'sft/facts:step0', ...once]);
     expect(JSON.parse(untrained.stdout)).toMatchObject({ model: 'local/sft/facts:step0' });
     const none = await trainyard(['chat', 'sft/nobody', ...once]);
-    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('there is no trained model sft/nobody')]);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no trained model sft/nobody')]);
     const several = await trainyard(['chat', 'facts', ...once, '--set', 'n=2']);
     expect([several.code, several.stderr]).toEqual([2, expect.stringContaining('n must be 1')]);
   });
@@ -307,7 +304,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     const text = await printed('import', output, '--as', 'again');
     expect(text).toMatch(/^imported adapter:\S+\ntalk with it: trainyard chat local\/imports\/again\n$/);
     const twice = await trainyard(['import', output, '--as', 'again', '--url', service.url]);
-    expect([twice.code, twice.stderr]).toEqual([1, expect.stringContaining('imports/again exists already')]);
+    expect([twice.code, twice.stderr]).toEqual([1, expect.stringContaining('imports/again already exists')]);
     expect(await parsed('import', output)).toMatchObject({ adapter: { status: 'ready' }, model: null });
     await mkdir(join(folder, 'empty'));
     const empty = await trainyard(['import', join(folder, 'empty'), '--url', service.url]);

@@ -173,7 +173,7 @@ describe('a Tinker server', () => {
     [
       'it has not the base model that is named',
       async () => ({ TRAINYARD_TRAINER_URL: (await tinker()).url, TRAINYARD_TRAINER_MODEL: 'other' }),
-      /does not have the base model other: correct --trainer-model; it has tiny\/llama$/,
+      /does not have the base model other. Correct --trainer-model.*tiny\/llama/,
     ],
   ])('ends the start when %s', async (_what, settings, words) => {
     const { code, line } = await refusalOf(await settings());
@@ -199,7 +199,7 @@ describe('a Tinker server', () => {
 
   it('tells its largest rank at the start, and a registration above it is 422', async () => {
     const service = await started({ TRAINYARD_TRAINER_URL: (await tinker({ ...SKYRL_0_4, maxRank: 12 })).url });
-    await expect.poll(() => service.output(), { timeout: 20_000 }).toContain('makes adapters of rank 12 at most');
+    await expect.poll(() => service.output(), { timeout: 20_000 }).toContain('supports adapters up to rank 12');
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const register = (name: string, rank: number) =>
       client.models.register({ project: 'demo', name, base_model: 'tiny/llama', lora: { rank } });

@@ -171,13 +171,16 @@ function toParameters(operation: Operation): OpenApiParameter[] {
       example.path?.[name],
     ),
   );
-  const inQuery = Object.entries((query?.properties ?? {}) as Record<string, JsonSchema>).map(
-    ([name, { description, ...schema }]): OpenApiParameter =>
+  const properties = (query?.properties ?? {}) as Record<string, JsonSchema>;
+  // `include[]` is another spelling of `include`; generated clients would have two parameters of one name.
+  const inQuery = Object.entries(properties)
+    .filter(([name]) => !(name.endsWith('[]') && Object.hasOwn(properties, name.slice(0, -2))))
+    .map(([name, { description, ...schema }]): OpenApiParameter =>
       withExample(
         { name, in: 'query', required: false, description: String(description), schema },
         example.query?.[name],
       ),
-  );
+    );
   const key: OpenApiParameter = {
     name: 'Idempotency-Key',
     in: 'header',

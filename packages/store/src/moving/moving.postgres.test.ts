@@ -95,8 +95,8 @@ test('a server that gives its rows backwards is copied alike', async () => {
     assert(column !== undefined);
     // A rewritten row moves after all others.
     await sql.query(
-      `do $$ declare place tid; begin
-         for place in select ctid from ${table} order by ctid desc loop update ${table} set ${column} = ${column} where ctid = place; end loop;
+      `do $$ declare old_row tid; begin
+         for old_row in select ctid from ${table} order by ctid desc loop update ${table} set ${column} = ${column} where ctid = old_row; end loop;
        end $$`,
       [],
     );
