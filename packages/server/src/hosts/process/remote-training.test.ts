@@ -110,7 +110,7 @@ test('a job on a server elsewhere has the losses of one here, and its adapter co
   expect(JSON.parse(readFileSync(join(folder, 'metrics.json'), 'utf8'))).toMatchObject({
     loss: first.result.metrics['loss'],
   });
-  expect(logged.join('\n')).toContain('takes gradients as meanAdvantages, clips by measured');
+  expect(logged.join('\n')).toContain('gradient recipe meanAdvantages and clipping measured');
   await expect.poll(() => server.numLoaded).toBe(0);
 
   const here = await trainingWith({});
