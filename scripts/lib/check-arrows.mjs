@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 
-import { importsOf, relativeImports } from './import-graph.mjs';
+import { filesBelow } from './files-below.mjs';
+import { importsOf } from './import-graph.mjs';
 import { drawPackageGraph } from './package-graph.mjs';
 import { BROWSER_PACKAGES, PACKAGE_ARROWS, PUBLIC_ENTRIES, TEST_ARROWS } from './package-arrows.mjs';
 
@@ -9,7 +10,8 @@ const SCOPE = '@trainyard/';
 export const PICTURE = 'docs/packages.svg';
 const SOURCE = /\.(ts|tsx|mjs)$/;
 const TEST_SOURCE = /(\.(test|test-d)\.tsx?$|\/testing\/)/;
-const SKIPPED = new Set(['node_modules', 'dist', 'fixtures', '.cache', '.trainyard']);
+/** Packages have no fixtures: every file of theirs is checked. */
+const INSTALLED = new Set(['node_modules']);
 
 /**
  * Model download shared by the bootstrap script, which runs before any package is installed, and the command
@@ -46,10 +48,14 @@ function findStalePicture(root) {
  * @returns {string[]}
  */
 function findImportViolations(root, folder, name) {
-  return sourcesBelow(root, folder).flatMap((path) =>
+  return filesBelow(root, folder, SOURCE, name === null ? undefined : INSTALLED).flatMap((path) =>
     importsOf(readFileSync(join(root, path), 'utf8')).flatMap((specifier) => {
       const fault = importFault(specifier, path, name);
-      return fault === null ? [] : [`${path}: imports ${specifier}: ${fault}`];
+      const leaves = name !== null && leavesPackage(specifier, path, name);
+      return [
+        ...(fault === null ? [] : [`${path}: imports ${specifier}: ${fault}`]),
+        ...(leaves ? [`${path}: imports ${specifier}, outside its package`] : []),
+      ];
     }),
   );
 }
@@ -76,15 +82,6 @@ function importFault(specifier, path, name) {
   return isAllowed ? null : `${name} may import ${allowed.join(', ') || 'no other package'}`;
 }
 
-/** @param {string} root @param {string} folder @returns {string[]} */
-function sourcesBelow(root, folder) {
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : sourcesBelow(root, path);
-    return SOURCE.test(entry.name) ? [path] : [];
-  });
-}
-
 /** @param {string} root @param {string} name */
 function findPackageViolations(root, name) {
   const folder = join(root, 'packages', name);
@@ -93,7 +90,7 @@ function findPackageViolations(root, name) {
   if (!existsSync(manifestPath)) return imports;
   const allowed = PACKAGE_ARROWS[name];
   if (allowed === undefined) return [`packages/${name}: not in the table of scripts/lib/package-arrows.mjs`];
-  return [...findManifestViolations(root, name, manifestPath, allowed), ...imports, ...findEscapes(root, folder, name)];
+  return [...findManifestViolations(root, name, manifestPath, allowed), ...imports];
 }
 
 /** @param {string} root @param {string} name @param {string} manifestPath @param {readonly string[]} allowed */
@@ -122,19 +119,11 @@ function findManifestViolations(root, name, manifestPath, allowed) {
   return violations;
 }
 
-/** @param {string} root @param {string} folder @param {string} name */
-function findEscapes(root, folder, name) {
-  const violations = [];
-  for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!/\.(ts|tsx|mjs)$/.test(path) || path.includes('node_modules')) continue;
-    const file = join(folder, path);
-    for (const specifier of relativeImports(readFileSync(file, 'utf8'))) {
-      const target = relative(root, resolve(dirname(file), specifier));
-      if (target.startsWith(`packages/${name}/`) || (name === 'cli' && target.startsWith(SHARED_WITH_CLI))) continue;
-      // Tests share support files with tests/.
-      if (path.endsWith('.test.ts') && target.startsWith('tests/support/')) continue;
-      violations.push(`${relative(root, file)}: imports ${specifier}, outside its package`);
-    }
-  }
-  return violations;
+/** @param {string} specifier @param {string} path of the importing file @param {string} name of its package @returns {boolean} */
+function leavesPackage(specifier, path, name) {
+  if (!/^\.{1,2}\//.test(specifier)) return false;
+  const target = join(dirname(path), specifier);
+  if (target.startsWith(`packages/${name}/`) || (name === 'cli' && target.startsWith(SHARED_WITH_CLI))) return false;
+  // Tests share support files with tests/.
+  return !(path.endsWith('.test.ts') && target.startsWith('tests/support/'));
 }

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { filesBelow } from './files-below.mjs';
 import { proseOfSource } from './prose-of-source.mjs';
 
 const CEILINGS = 'scripts/lib/english-ceilings.json';
-const SKIPPED = new Set(['node_modules', 'dist', 'target', 'fixtures', '.cache', '.trainyard']);
+const PROSE = /\.(ts|tsx|mjs|md)$/;
 
 /**
  * Patterns that make a reader decode a sentence, and their aim per 10,000 words: about twice their rate in the comments of fastify, pg-boss, hono and
@@ -106,7 +107,7 @@ function readPlaces(root) {
   const folders = [...packages, 'scripts', 'bench', 'examples', 'tests', 'docs'];
   const places = new Map(folders.map((place) => [place, { prose: /** @type {string[]} */ ([]), numHalfSentences: 0 }]));
   for (const [folder, place] of places) {
-    for (const path of filesBelow(root, folder)) {
+    for (const path of filesBelow(root, folder, PROSE)) {
       const text = readFileSync(join(root, path), 'utf8');
       if (path.endsWith('.md')) place.prose.push(withoutCode(text));
       else place.prose.push(...proseOfSource(text));
@@ -116,16 +117,6 @@ function readPlaces(root) {
   const pages = readdirSync(root).filter((name) => name.endsWith('.md'));
   places.get('docs')?.prose.push(...pages.map((page) => withoutCode(readFileSync(join(root, page), 'utf8'))));
   return places;
-}
-
-/** @param {string} root @param {string} folder @returns {string[]} */
-function filesBelow(root, folder) {
-  if (!existsSync(join(root, folder))) return [];
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : filesBelow(root, path);
-    return /\.(ts|tsx|mjs|md)$/.test(entry.name) ? [path] : [];
-  });
 }
 
 /** @param {string} text a page @returns {string} without its blocks of code */

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { findKnots, readImportGraph, wayRound } from './import-graph.mjs';
-import { FILES_OF_A_FOLDER, ROOM_DEBTS, WINGS } from './room-debts.mjs';
+import { FILES_OF_A_FOLDER, WINGS } from './room-rules.mjs';
 
 /** Its files, and test files, may import test helpers. */
 const TESTING = 'testing';
@@ -44,10 +44,9 @@ function isTesting(path) {
 
 /** @param {string} name @param {ReadonlyMap<string, readonly string[]>} graph */
 function findFileCircles(name, graph) {
-  const knots = findKnots(graph);
-  const numKnotted = knots.flat().length;
-  if (numKnotted <= (ROOM_DEBTS.knottedFiles[name] ?? 0)) return [];
-  return knots.map((knot) => `packages/${name}/src: ${wayRound(graph, knot).join(' → ')}: import cycle between files`);
+  return findKnots(graph).map(
+    (knot) => `packages/${name}/src: ${wayRound(graph, knot).join(' → ')}: import cycle between files`,
+  );
 }
 
 /** @param {Iterable<string>} paths @returns {string[]} folders below `src` that have folders, each with a slash at its end; `src` itself is "" */
@@ -119,10 +118,9 @@ function findCrowdedFolders(name, paths) {
     sizes.set(folder, (sizes.get(folder) ?? 0) + 1);
   }
   return [...sizes].flatMap(([folder, size]) => {
-    const limit = ROOM_DEBTS.crowdedFolders[folder] ?? FILES_OF_A_FOLDER;
-    return size <= limit
+    return size <= FILES_OF_A_FOLDER
       ? []
-      : [`packages/${folder}: holds ${size} files, tests apart; at most ${limit}: divide it into rooms`];
+      : [`packages/${folder}: holds ${size} files, tests apart; at most ${FILES_OF_A_FOLDER}: divide it into rooms`];
   });
 }
 

@@ -3,8 +3,6 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 /** Captures the specifier of static, type and dynamic imports, of re-exports and of `import('…')` in types. */
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g;
-/** Captures the relative path of static, type and dynamic imports, of re-exports and of `import('…')` in types. */
-const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
 
 /**
  * Source files of one package with the files of the package that each imports, types included.
@@ -33,8 +31,8 @@ export function importsOf(text) {
 }
 
 /** @param {string} text of a source file @returns {string[]} the relative paths that it imports */
-export function relativeImports(text) {
-  return [...text.matchAll(RELATIVE_IMPORT)].map(([, specifier = '']) => specifier);
+function relativeImports(text) {
+  return importsOf(text).filter((specifier) => /^\.{1,2}\//.test(specifier));
 }
 
 /**

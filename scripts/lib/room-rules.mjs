@@ -10,15 +10,3 @@ export const FILES_OF_A_FOLDER = 20;
 export const WINGS = {
   server: ['seams', 'training-data', 'hosts', 'cluster', 'jobs', 'gateway', 'service'],
 };
-
-/**
- * Violations from before the check `rooms`, as ceilings. Numbers may only shrink, and lines may only be removed.
- *
- * @type {Readonly<Record<'knottedFiles' | 'crowdedFolders', Readonly<Record<string, number>>>>}
- */
-export const ROOM_DEBTS = {
-  /** Number of files per package that import each other in circles, types included. */
-  knottedFiles: {},
-  /** Number of source files per folder. */
-  crowdedFolders: {},
-};
