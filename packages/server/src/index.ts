@@ -4,6 +4,7 @@ export { resolveConfig, type ServiceConfig } from './service/settings/config.ts'
 export type { ConfigSources } from './service/settings/read-settings.ts';
 export {
   defaultOf,
+  isListSetting,
   SETTING_HEADINGS,
   SETTING_NAMES,
   settingFlag,

@@ -1,5 +1,6 @@
 import {
   defaultOf,
+  isListSetting,
   resolveConfig,
   SETTING_NAMES,
   settingFlag,
@@ -21,7 +22,7 @@ export function addSettingOptions(command: Command): Command {
     const row = settingRow(name);
     const flag = `${settingFlag(name)}${row.kind === 'switch' ? '' : ' <value>'}`;
     const help = `${row.help} (${defaultOf(name)})`.replaceAll('`', '');
-    if (row.kind === 'text' && row.isList === true) command.option(flag, help, append);
+    if (isListSetting(name)) command.option(flag, help, append);
     else command.option(flag, help);
   }
   return command

@@ -2,6 +2,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
 import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 
 /** A served base model. */
 export interface ModelConfig {
@@ -75,22 +76,24 @@ export function readModelList(
   const read = (one: unknown, place: string): ModelEntry => {
     if (typeof one === 'string' && one !== '') return readModelText(one, place);
     if (typeof one !== 'object' || one === null || Array.isArray(one))
-      throw invalid(`${place} must be a non-empty string, or an object with id and path, got ${JSON.stringify(one)}`);
+      throw settingFault(
+        `${place} must be a non-empty string, or an object with id and path, got ${JSON.stringify(one)}`,
+      );
     const { id = null, path, ...others } = one as Record<string, unknown>;
     const fields = Object.entries(others).filter(([, given]) => given !== undefined);
     const unknown = Object.keys(others).filter((name) => !isEntryField(name));
     if (unknown.length > 0)
-      throw invalid(
+      throw settingFault(
         `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, ${ENTRY_FIELDS.join(', ')}`,
       );
-    if (typeof path !== 'string' || path === '') throw invalid(`${place} must have the path of a GGUF file`);
+    if (typeof path !== 'string' || path === '') throw settingFault(`${place} must have the path of a GGUF file`);
     if (id !== null && typeof id !== 'string')
-      throw invalid(`${place} must have text as id, got ${JSON.stringify(id)}`);
+      throw settingFault(`${place} must have text as id, got ${JSON.stringify(id)}`);
     const checked = fields.map(([name, given]) => [name, check(name as EntryField, given, `${name} of ${place}`)]);
     return { id: id === null ? null : checkedId(id, place), path, ...Object.fromEntries(checked) };
   };
   if (!Array.isArray(value)) return [read(value, source)];
-  if (value.length === 0) throw invalid(`${source} must name at least one model`);
+  if (value.length === 0) throw settingFault(`${source} must name at least one model`);
   return value.map((one, index) => read(one, `number ${index + 1} of ${source}`));
 }
 
@@ -114,7 +117,7 @@ export function resolveModels(
       : [{ id: modelId ?? DEFAULT_MODEL_ID, path: resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) }];
   const [first] = entries;
   if (modelId !== undefined && first !== undefined && first.id !== null && first.id !== modelId)
-    throw invalid(`the first model has two ids: ${first.id} in --model and ${modelId} in --model-id`);
+    throw settingFault(`the first model has two ids: ${first.id} in --model and ${modelId} in --model-id`);
   const models = all.map((entry, index): ModelConfig => {
     const id = entry.id ?? (index === 0 ? modelId : undefined) ?? modelIdOf(entry.path);
     return {
@@ -127,7 +130,8 @@ export function resolveModels(
     };
   });
   const twice = models.find(({ id }, index) => models.findIndex((other) => other.id === id) !== index);
-  if (twice !== undefined) throw invalid(`two models have the id ${twice.id}: give each its own with --model ID=PATH`);
+  if (twice !== undefined)
+    throw settingFault(`two models have the id ${twice.id}: give each its own with --model ID=PATH`);
   return models;
 }
 
@@ -137,7 +141,7 @@ export function resolveModels(
  */
 function checkedId(id: string, source: string): string {
   const refuse = (why: string) =>
-    invalid(`${source}: the id ${JSON.stringify(id)} ${why}; choose another with --model ID=PATH`);
+    settingFault(`${source}: the id ${JSON.stringify(id)} ${why}; choose another with --model ID=PATH`);
   if (!/^[\x21-\x7e]{1,256}$/.test(id)) throw refuse('must be 1 to 256 printable characters without spaces');
   if (/^(?:adapter|wandb-artifact):/.test(id)) throw refuse('starts like the name of an adapter');
   if (/(?::step|@step|@)\d+$/.test(id)) throw refuse('ends like the version of a trained model');
@@ -166,7 +170,7 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
         `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or unset it: "trainyard serve" then downloads the default model`,
       );
     const problem = fileProblem(path);
-    if (problem !== null) throw invalid(`the model file ${path} ${problem}`);
+    if (problem !== null) throw settingFault(`the model file ${path} ${problem}`);
   }
 }
 
@@ -186,8 +190,4 @@ function fileProblem(path: string): string | null {
   } catch (error) {
     return `cannot be read: ${(error as Error).message}`;
   }
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError('server.config_invalid', message);
 }

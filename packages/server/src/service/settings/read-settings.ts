@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 import { type ModelEntry, readModelList, readModelText, splitModelTexts } from './model-settings.ts';
 import {
+  isListSetting,
   SETTING_NAMES,
   settingFlag,
   type SettingName,
@@ -45,9 +46,6 @@ interface Found {
   readonly from: 'flag' | 'variable' | 'file';
 }
 
-/** Settings that are read separately, because each has several texts. */
-const LISTS = ['model', 'vllm'] as const satisfies readonly SettingName[];
-
 /**
  * Reads all settings: flags override the environment, which overrides the file, which overrides the defaults.
  * @throws {ServerError} `server.config_invalid`, with the setting, its source, the value and the allowed
@@ -62,7 +60,7 @@ export function readSettings(sources: ConfigSources): ReadSettings {
   }
   const values = Object.fromEntries(
     SETTING_NAMES.map((name) => {
-      const one = (LISTS as readonly SettingName[]).includes(name) ? undefined : found.get(name);
+      const one = isListSetting(name) ? undefined : found.get(name);
       return [name, one === undefined ? (settingRow(name).default ?? null) : checked(name, one.raw, one.source)];
     }),
   ) as unknown as SettingValues;
@@ -107,19 +105,19 @@ function readConfigFile(configPath: string | null): ConfigFile {
     content = readFileSync(path, 'utf8');
   } catch (error) {
     if (configPath === null && (error as NodeJS.ErrnoException).code === 'ENOENT') return { path, values: {} };
-    throw invalid(`the config file ${path} cannot be read: ${(error as Error).message}`);
+    throw settingFault(`the config file ${path} cannot be read: ${(error as Error).message}`);
   }
   let values: unknown;
   try {
     values = JSON.parse(content);
   } catch (error) {
-    throw invalid(`the config file ${path} is not JSON: ${(error as Error).message}`);
+    throw settingFault(`the config file ${path} is not JSON: ${(error as Error).message}`);
   }
   if (typeof values !== 'object' || values === null || Array.isArray(values))
-    throw invalid(`the config file ${path} must hold one JSON object`);
+    throw settingFault(`the config file ${path} must hold one JSON object`);
   const unknown = Object.keys(values).filter((key) => !(SETTING_NAMES as string[]).includes(key));
   if (unknown.length > 0)
-    throw invalid(
+    throw settingFault(
       `the config file ${path} has unknown settings: ${unknown.join(', ')}; known: ${SETTING_NAMES.join(', ')}`,
     );
   return { path, values: values as Record<string, unknown> };
@@ -130,7 +128,7 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
   const row = settingRow(name);
   const isSecret = row.kind === 'text' && row.isSecret === true;
   const refuse = (expected: string) =>
-    invalid(`${source} must be ${expected}, got ${isSecret ? 'something else' : JSON.stringify(value)}`);
+    settingFault(`${source} must be ${expected}, got ${isSecret ? 'something else' : JSON.stringify(value)}`);
   if (row.kind === 'integer' || row.kind === 'number') {
     const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
     const isWhole = row.kind === 'number' || Number.isInteger(numeric);
@@ -148,8 +146,4 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
   if (row.pattern?.test(value) === false || row.isValid?.(value) === false)
     throw refuse(row.form ?? `text of the form ${row.pattern?.source}`);
   return value;
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError('server.config_invalid', message);
 }

@@ -2,7 +2,7 @@ import { isLogitsMode, logprobsModeOf } from '@trainyard/protocol/fields';
 import type { StoreLocation } from '@trainyard/store';
 
 import { does, type Role } from '../../seams/contract/role.ts';
-import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 import type { ModelConfig } from './model-settings.ts';
 import { SETTING_HEADINGS, settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 
@@ -24,23 +24,19 @@ export function refuseConflicts({ values, given, role, database, models }: Setti
   const hasServers = models.some(({ vllmUrls }) => vllmUrls.length > 0);
   const { precision, logprobsMode } = values;
   const serverSetting = VLLM_SETTINGS.find((name) => name !== 'vllm' && given.has(name));
-  if (serverSetting !== undefined && !hasServers) throw invalid(`${settingFlag(serverSetting)} requires --vllm`);
+  if (serverSetting !== undefined && !hasServers) throw settingFault(`${settingFlag(serverSetting)} requires --vllm`);
   if (hasServers && isLogitsMode(logprobsModeOf(logprobsMode)))
-    throw invalid(`--logprobs-mode must be a mode of log-probabilities with --vllm, got ${logprobsMode}`);
+    throw settingFault(`--logprobs-mode must be a mode of log-probabilities with --vllm, got ${logprobsMode}`);
   if (values.deterministic === 'on' && (precision === 'fast' || precision === 'bf16'))
-    throw invalid(`--deterministic requires --precision exact or strict, got ${precision}`);
+    throw settingFault(`--deterministic requires --precision exact or strict, got ${precision}`);
   if (values.deterministic === 'on' && given.has('trainerUrl'))
-    throw invalid('--deterministic cannot be used with --trainer-url');
+    throw settingFault('--deterministic cannot be used with --trainer-url');
   if (role !== 'all' && database.kind !== 'postgres')
-    throw invalid(`--role ${role} needs a shared database: set --database to postgres://…`);
+    throw settingFault(`--role ${role} needs a shared database: set --database to postgres://…`);
   if (hasServers && does(role, 'api') && !does(role, 'engine'))
-    throw invalid(
+    throw settingFault(
       `--vllm needs --role engine (the role is ${role}): pass it to an engine, or use --role ${role.replace('api', 'api,engine')}`,
     );
   if (given.has('engineUrl') && does(role, 'api'))
-    throw invalid(`--engine-url needs --role engine (the role is ${role})`);
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError('server.config_invalid', message);
+    throw settingFault(`--engine-url needs --role engine (the role is ${role})`);
 }

@@ -4,7 +4,7 @@ import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyar
 
 import { does, type Role } from '../../seams/contract/role.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';
-import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 import type { ConfigSources } from './read-settings.ts';
 import { settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 import { METRICS_LISTEN } from './tables/operation.ts';
@@ -17,11 +17,12 @@ export function resolveDatabase(
   environment: ConfigSources['environment'],
 ): StoreLocation {
   if (url === null) {
-    if (given.has('databaseConnections')) throw invalid(`--database-connections ${maxConnections} requires --database`);
+    if (given.has('databaseConnections'))
+      throw settingFault(`--database-connections ${maxConnections} requires --database`);
     return { kind: 'sqlite', path: dataPaths(dataDirectory).database };
   }
   const problem = addressProblem(url, environment);
-  if (problem !== null) throw invalid(`the address of the database (--database) ${problem}`);
+  if (problem !== null) throw settingFault(`the address of the database (--database) ${problem}`);
   return { kind: 'postgres', url, maxConnections };
 }
 
@@ -36,7 +37,7 @@ export function resolveBucket(
     return { kind: 's3', url, region, cacheDirectory, cacheBytes: megabytes * 1e6 };
   }
   const lone = (['bucketRegion', 'bucketCacheMegabytes'] as const).find((name) => given.has(name));
-  if (lone !== undefined) throw invalid(`${settingFlag(lone)} requires --bucket`);
+  if (lone !== undefined) throw settingFault(`${settingFlag(lone)} requires --bucket`);
   return null;
 }
 
@@ -48,11 +49,7 @@ export function resolveMetricsListen(
   if (text === null) return null;
   const [, host = '127.0.0.1', port] = METRICS_LISTEN.exec(text) ?? [];
   if (does(role, 'api'))
-    throw invalid(`--metrics-listen is ${text}, but role ${role} serves /metrics on its main port: remove it`);
-  if (Number(port) > 65_535) throw invalid(`--metrics-listen is ${text}, but the largest port is 65535`);
+    throw settingFault(`--metrics-listen is ${text}, but role ${role} serves /metrics on its main port: remove it`);
+  if (Number(port) > 65_535) throw settingFault(`--metrics-listen is ${text}, but the largest port is 65535`);
   return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
-}
-
-function invalid(message: string): ServerError {
-  return new ServerError('server.config_invalid', message);
 }

@@ -46,6 +46,12 @@ export function settingRow(name: SettingName): SettingRow {
   return SETTINGS[name];
 }
 
+/** True for settings that can be given several times. */
+export function isListSetting(name: SettingName): boolean {
+  const row = settingRow(name);
+  return row.kind === 'text' && row.isList === true;
+}
+
 export function settingFlag(name: SettingName): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

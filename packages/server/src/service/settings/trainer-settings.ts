@@ -1,6 +1,6 @@
 import type { TinkerProfileName } from '@trainyard/tinker';
 
-import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 import { settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 
 export interface TrainerConfig {
@@ -41,5 +41,5 @@ export function resolveTrainer(values: SettingValues, given: ReadonlySet<Setting
     };
   const lone = NEED_URL.find((name) => given.has(name));
   if (lone === undefined) return null;
-  throw new ServerError('server.config_invalid', `${settingFlag(lone)} requires --trainer-url`);
+  throw settingFault(`${settingFlag(lone)} requires --trainer-url`);
 }

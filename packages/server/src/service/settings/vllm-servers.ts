@@ -1,6 +1,6 @@
 import { readServerAddress } from '@trainyard/vllm';
 
-import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFault } from './setting-fault.ts';
 import type { ModelConfig } from './model-settings.ts';
 
 /**
@@ -21,7 +21,7 @@ export function withServers(
 
 function readServer(text: string, source: string, models: readonly ModelConfig[]): { id: string; url: string } {
   const [, named, url = text] = /^(?:(.+)=)?(https?:\/\/.*)$/.exec(text) ?? [];
-  const invalid = (what: string) => new ServerError('server.config_invalid', `${source} ${what}`);
+  const invalid = (what: string) => settingFault(`${source} ${what}`);
   if (readServerAddress(url) === null)
     throw invalid(
       `must be http://HOST:PORT, or ID=http://HOST:PORT for one of several models, got ${JSON.stringify(text)}`,
