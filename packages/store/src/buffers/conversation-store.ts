@@ -31,6 +31,7 @@ import { packJson, unpackJson } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes, prunedTo } from './entity-bytes.ts';
 import type { RequestsInProgress } from './requests-in-progress.ts';
+import { isStorableId } from './storable-id.ts';
 
 /** Options for uses and removals, which can be repeated without loss. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
@@ -93,7 +94,7 @@ export class ConversationStore implements Conversations {
   }
 
   async setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null> {
-    if (!isName(key.id)) return null;
+    if (!isStorableId(key.id)) return null;
     return await this.#write(async ({ conversations }) => {
       const row = await conversations.find(key);
       if (row === undefined) return null;
@@ -104,7 +105,7 @@ export class ConversationStore implements Conversations {
   }
 
   async delete(key: ConversationKey): Promise<boolean> {
-    return isName(key.id) && (await this.#write(({ conversations }) => conversations.delete(key)));
+    return isStorableId(key.id) && (await this.#write(({ conversations }) => conversations.delete(key)));
   }
 
   async add(
@@ -112,7 +113,7 @@ export class ConversationStore implements Conversations {
     items: readonly ConversationItem[],
     completes?: IdempotentAnswer,
   ): Promise<AddResult> {
-    if (!isName(key.id)) return 'unknown';
+    if (!isStorableId(key.id)) return 'unknown';
     const packed = await packItems(items);
     return await this.#write(async (tables) => {
       const row = await tables.conversations.find(key);
@@ -177,7 +178,7 @@ export class ConversationStore implements Conversations {
     const row = await this.#row(key);
     if (row === undefined) return null;
     const { conversations } = openTables(this.#sql);
-    const place = after === undefined || !isName(after) ? null : await conversations.placeOf(row.position, after);
+    const place = after === undefined || !isStorableId(after) ? null : await conversations.placeOf(row.position, after);
     if (after !== undefined && place === null)
       throw new StoreError('store.cursor_unknown', '`after` is not the id of an item');
     if (before !== undefined)
@@ -188,13 +189,13 @@ export class ConversationStore implements Conversations {
   }
 
   async findItem(key: ConversationKey, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null> {
-    const row = isName(itemId) ? await this.#row(key) : undefined;
+    const row = isStorableId(itemId) ? await this.#row(key) : undefined;
     if (row === undefined) return null;
     return await this.#item(await openTables(this.#sql).conversations.locateItem(row.position, itemId), before);
   }
 
   async findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null> {
-    if (!isName(itemId)) return null;
+    if (!isStorableId(itemId)) return null;
     return await this.#item(await openTables(this.#sql).conversations.locateItemOfAny(scope, itemId), before);
   }
 
@@ -206,7 +207,7 @@ export class ConversationStore implements Conversations {
   }
 
   async deleteItem(key: ConversationKey, itemId: string): Promise<Conversation | null> {
-    if (!isName(key.id) || !isName(itemId)) return null;
+    if (!isStorableId(key.id) || !isStorableId(itemId)) return null;
     return await this.#write(async ({ conversations }) => {
       const row = await conversations.find(key);
       if (row === undefined || !(await conversations.deleteItem(row.position, itemId))) return null;
@@ -283,7 +284,7 @@ export class ConversationStore implements Conversations {
   }
 
   async #row(key: ConversationKey): Promise<ConversationRow | undefined> {
-    return isName(key.id) ? await openTables(this.#sql).conversations.find(key) : undefined;
+    return isStorableId(key.id) ? await openTables(this.#sql).conversations.find(key) : undefined;
   }
 
   async #complete(tables: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
@@ -293,14 +294,6 @@ export class ConversationStore implements Conversations {
   #write<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
     return this.#sql.transaction((queries: Queries) => body(openTables(queries)), options);
   }
-}
-
-/**
- * True if a conversation or an item can have this id: PostgreSQL texts cannot contain U+0000, and queries
- * with it fail.
- */
-function isName(id: string): boolean {
-  return !id.includes('\0');
 }
 
 async function packItems(items: readonly ConversationItem[]): Promise<PackedItem[]> {

@@ -30,6 +30,7 @@ import { openTables, type Tables } from '../tables/tables.ts';
 import type { ConversationStore, PackedTurn } from './conversation-store.ts';
 import { EntityBytes, prunedTo } from './entity-bytes.ts';
 import type { RequestsInProgress } from './requests-in-progress.ts';
+import { isStorableId } from './storable-id.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
@@ -141,7 +142,7 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 
   async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
-    if (!isName(id)) return null;
+    if (!isStorableId(id)) return null;
     const { keptAnswers } = openTables(this.#sql);
     const heads = before && (await keptAnswers.findHeads(scope, id));
     if (heads !== undefined) await before?.(unpackedBytes(heads.answer));
@@ -150,7 +151,7 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 
   async findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null> {
-    if (!isName(id)) return null;
+    if (!isStorableId(id)) return null;
     const { keptAnswers } = openTables(this.#sql);
     const heads = before && (await keptAnswers.findHeads(scope, id));
     if (heads !== undefined) await before?.(unpackedBytes(heads.answer) + unpackedBytes(heads.input));
@@ -159,7 +160,7 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 
   async findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null> {
-    if (!isName(itemId)) return null;
+    if (!isStorableId(itemId)) return null;
     const { keptAnswers } = openTables(this.#sql);
     const found = await keptAnswers.findItem(scope, itemId);
     if (found === undefined) return null;
@@ -169,12 +170,12 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 
   async delete(scope: KeptScope, id: string): Promise<boolean> {
-    if (!isName(id)) return false;
+    if (!isStorableId(id)) return false;
     return await this.#sql.transaction((queries) => openTables(queries).keptAnswers.delete(scope, id));
   }
 
   async status(key: AnswerKey): Promise<AnswerStatus | null> {
-    return isName(key.id) ? await openTables(this.#sql).keptAnswers.status(key, this.#clock()) : null;
+    return isStorableId(key.id) ? await openTables(this.#sql).keptAnswers.status(key, this.#clock()) : null;
   }
 
   async update(
@@ -273,14 +274,6 @@ export class KeptAnswerStore implements KeptAnswers {
   #write<Result>(body: (tables: Tables) => Promise<Result>, options = NOT_DURABLE): Promise<Result> {
     return this.#sql.transaction((queries: Queries) => body(openTables(queries)), options);
   }
-}
-
-/**
- * True if an answer or an item can have this id: PostgreSQL texts cannot contain U+0000, and queries with it
- * fail.
- */
-function isName(id: string): boolean {
-  return !id.includes('\0');
 }
 
 async function toKeptAnswer(row: KeptAnswerRow): Promise<KeptAnswer> {
