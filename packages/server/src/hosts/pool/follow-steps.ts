@@ -1,4 +1,4 @@
-import { type Checkpoint, type Model, type Store, StoreError } from '@trainyard/store';
+import { type Store, StoreError } from '@trainyard/store';
 
 import type { PublishStep } from '../../seams/contract/backends.ts';
 import { unlessAborted } from '../../seams/streams/unless-aborted.ts';
@@ -62,10 +62,8 @@ export function followSteps({ store, publish, isOwn, log, pollMs = POLL_MS }: Fo
   }
 
   async function load(modelId: string): Promise<void> {
-    const [model, latest]: [Model | null, Checkpoint | null] = [
-      await store.getModel(modelId),
-      await store.latestCheckpoint(modelId),
-    ];
+    const model = await store.getModel(modelId);
+    const latest = await store.latestCheckpoint(modelId);
     if (model === null || latest?.digest == null || latest.directoryKey === null || isOwn(latest.digest)) return;
     const { digest, directoryKey, step } = latest;
     const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(LOAD_MS)]);
