@@ -73,9 +73,11 @@ export class ServiceParts {
         ...this.#environment,
         ...environment,
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#children.add(child);
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-4000)));
     for await (const line of createInterface(child.stdout)) {
       const ready = JSON.parse(line) as { role: string; engine_url?: string | null; metrics_url?: string | null };
       if (ready.role !== role) throw new Error(`a process of role ${role} says ${line}`);
@@ -88,7 +90,7 @@ export class ServiceParts {
       const healthUrl = ready.metrics_url?.replace(/\/metrics$/, '') ?? null;
       return { pid: child.pid!, engineUrl: ready.engine_url ?? null, healthUrl, dataDirectory, end };
     }
-    throw new Error(`the process of role ${role} ended before it was ready`);
+    throw new Error(`the process of role ${role} ended before it was ready:\n${stderr}`);
   }
 
   async close(): Promise<void> {
