@@ -88,8 +88,8 @@ export {
 } from './inference/tokenize.ts';
 export type { ModelCard, ModelList, ModelPermission } from './service/models.ts';
 export type { Health, Liveness, PartCheck, Readiness, SystemCheck, Version } from './service/service-status.ts';
-export { refusesOtherQueries } from './document/operation-parts.ts';
-export { type Operation, OPERATIONS, type OperationScope } from './document/operations.ts';
+export { OPERATIONS } from './document/operations/index.ts';
+export { type Operation, type OperationScope, refusesOtherQueries } from './document/operations/operation-parts.ts';
 export { OPERATION_EXAMPLES, type OperationExample } from './document/operation-examples.ts';
 export {
   type JsonSchema,

@@ -2,9 +2,9 @@ import type { HttpFault } from '../shape/errors.ts';
 import { ErrorBodySchema, faultStatus } from '../shape/errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
 import { StreamErrorSchema } from '../inference/chat-response.ts';
-import { refusesOtherQueries } from './operation-parts.ts';
 import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
-import { type Operation, OPERATIONS } from './operations.ts';
+import { OPERATIONS } from './operations/index.ts';
+import { type Operation, refusesOtherQueries } from './operations/operation-parts.ts';
 
 export type JsonSchema = Record<string, unknown>;
 

@@ -1,16 +1,16 @@
-import { ServiceEventPageSchema, ServiceEventQuerySchema, ServiceEventSchema } from '../reading/events.ts';
-import { HostsSchema } from '../reading/hosts.ts';
-import { TrainingJobPageQuerySchema, TrainingQueueSchema } from '../reading/jobs.ts';
-import { ModelDetailsPageSchema, ModelDetailsSchema, ModelPageQuerySchema } from '../reading/models.ts';
-import { MetricListSchema, SeriesListSchema, SeriesQuerySchema } from '../reading/series.ts';
+import { ServiceEventPageSchema, ServiceEventQuerySchema, ServiceEventSchema } from '../../reading/events.ts';
+import { HostsSchema } from '../../reading/hosts.ts';
+import { TrainingJobPageQuerySchema, TrainingQueueSchema } from '../../reading/jobs.ts';
+import { ModelDetailsPageSchema, ModelDetailsSchema, ModelPageQuerySchema } from '../../reading/models.ts';
+import { MetricListSchema, SeriesListSchema, SeriesQuerySchema } from '../../reading/series.ts';
 import {
   TrajectoryContentSchema,
   TrajectoryPageQuerySchema,
   TrajectorySummaryPageSchema,
   TrajectoryTokensSchema,
-} from '../reading/trajectories.ts';
-import { UsageListSchema, UsageQuerySchema } from '../reading/usage.ts';
-import { TrainingJobPageSchema } from '../training/preview.ts';
+} from '../../reading/trajectories.ts';
+import { UsageListSchema, UsageQuerySchema } from '../../reading/usage.ts';
+import { TrainingJobPageSchema } from '../../training/preview.ts';
 import { KEY, LIST, MODEL_ID, type Operation } from './operation-parts.ts';
 
 const TRAJECTORY_ID = { trajectory_id: 'Id of the trajectory.' };

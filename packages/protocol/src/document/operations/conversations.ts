@@ -8,7 +8,7 @@ import {
   DeletedConversationSchema,
   ItemQuerySchema,
   UpdateConversationRequestSchema,
-} from '../inference/conversations.ts';
+} from '../../inference/conversations.ts';
 import { BODY, IDEMPOTENCY, KEY, type Operation, WRITES } from './operation-parts.ts';
 
 const CONVERSATION_ID = { conversation_id: 'Id of a conversation.' };

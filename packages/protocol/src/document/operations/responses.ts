@@ -3,18 +3,65 @@ import {
   InputItemPageSchema,
   InputItemQuerySchema,
   ResponseQuerySchema,
-} from '../inference/kept-responses.ts';
-import { ResponseEventSchema, ResponseSchema, ResponseStreamErrorSchema } from '../inference/responses.ts';
-import { KEY, type Operation, RESPONSE_ID, WRITES } from './operation-parts.ts';
+} from '../../inference/kept-responses.ts';
+import {
+  CountInputTokensRequestSchema,
+  InputTokensSchema,
+  ResponseEventSchema,
+  ResponseSchema,
+  ResponsesRequestSchema,
+  ResponseStreamErrorSchema,
+} from '../../inference/responses.ts';
+import {
+  BODY,
+  IDEMPOTENCY,
+  KEY,
+  type Operation,
+  PROMPT_LENGTH,
+  RENDERING,
+  RESPONSE_ID,
+  SAMPLING,
+  WRITES,
+} from './operation-parts.ts';
 
 /** Faults of requests that continue a kept conversation. */
-export const KEPT_TURN = ['previous_response_not_found', 'request.not_found', 'request.conflict'];
+const KEPT_TURN = ['previous_response_not_found', 'request.not_found', 'request.conflict'];
 
 const UNKNOWN = ['previous_response_not_found'];
 const OWN =
   'An answer is visible only to its own key, or to keys of the same owner in requests that name the same project. For others it does not exist.';
 
-export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
+/** The OpenAI Responses API. */
+export const RESPONSE_OPERATIONS: readonly Operation[] = [
+  {
+    id: 'createResponse',
+    method: 'post',
+    paths: ['/v1/responses'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Reply to a conversation (OpenAI Responses API)',
+    description:
+      'Works like a chat completion, in another format. The answer is kept for one day (`--store-responses`) unless `store` is false: `previous_response_id` continues it, and an `item_reference` names one of its items. `conversation` continues and extends a conversation of `/v1/conversations`. An unknown field or unsupported value is 400 with the name of the field.',
+    isIdempotent: true,
+    body: ResponsesRequestSchema,
+    answer: ResponseSchema,
+    chunk: ResponseEventSchema,
+    isNamedStream: true,
+    streamError: ResponseStreamErrorSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING, ...KEPT_TURN],
+  },
+  {
+    id: 'countInputTokens',
+    method: 'post',
+    paths: ['/v1/responses/input_tokens'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Count the prompt tokens of a response',
+    description: PROMPT_LENGTH,
+    body: CountInputTokensRequestSchema,
+    answer: InputTokensSchema,
+    faults: [...KEY, ...BODY, ...RENDERING, ...KEPT_TURN],
+  },
   {
     id: 'getResponse',
     method: 'get',

@@ -94,3 +94,7 @@ export const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` 
 export const EXPORT_ID = { ...MODEL_ID, export_id: 'Id of the export.' };
 export const ADAPTER_ID = { adapter_id: 'Id of the adapter.' };
 export const JOB_ID = { job_id: 'Id of the training job.' };
+
+/** Description for the routes that count the tokens of a prompt. */
+export const PROMPT_LENGTH =
+  'Returns the length in tokens, rendered with the template of the model. A prompt longer than the context is not an error.';

@@ -1,0 +1,82 @@
+import { PageQuerySchema } from '../../shape/schema.ts';
+import {
+  ArtifactPageSchema,
+  ArtifactSchema,
+  DeleteArtifactResponseSchema,
+  JSON_LINES_MEDIA_TYPES,
+  UploadArtifactQuerySchema,
+} from '../../training/artifact.ts';
+import { ARTIFACT_NAME, ARTIFACT_VERSION, BODY, IDEMPOTENCY, KEY, LIST, type Operation } from './operation-parts.ts';
+
+/** Uploaded training data. */
+export const ARTIFACT_OPERATIONS: readonly Operation[] = [
+  {
+    id: 'uploadArtifact',
+    method: 'post',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Upload conversations to train on',
+    description:
+      'The body is the file, at most 512 MB. Every line is checked as it arrives. The upload becomes the next version of its name; a file identical to the newest version returns that version.',
+    pathParameters: ARTIFACT_NAME,
+    isIdempotent: true,
+    query: UploadArtifactQuerySchema,
+    upload: {
+      mediaTypes: JSON_LINES_MEDIA_TYPES,
+      description: 'JSON lines in UTF-8, each `{"messages": […], "tools": […]}` of at most 8 MB.',
+    },
+    answer: ArtifactSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+  {
+    id: 'listArtifacts',
+    method: 'get',
+    paths: ['/v1/preview/artifacts'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'List all versions of all uploaded files',
+    description: 'In order of upload.',
+    query: PageQuerySchema,
+    answer: ArtifactPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'listArtifactVersions',
+    method: 'get',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'List the versions of an uploaded file',
+    description: 'In order of upload; empty if no file has that name.',
+    pathParameters: ARTIFACT_NAME,
+    query: PageQuerySchema,
+    answer: ArtifactPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveArtifact',
+    method: 'get',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}/{version}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Read a version of an uploaded file',
+    description: 'Returns its metadata, not its lines.',
+    pathParameters: ARTIFACT_VERSION,
+    answer: ArtifactSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'deleteArtifact',
+    method: 'delete',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}/{version}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete one version of an uploaded file',
+    description: 'Jobs created from it have their own copy. The version number is never reused.',
+    pathParameters: ARTIFACT_VERSION,
+    isIdempotent: true,
+    answer: DeleteArtifactResponseSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+];
