@@ -26,7 +26,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a snapshot is kept for whoever has one',
+    name: 'a snapshot is accepted from any process',
     edits: [
       {
         file: JOB_LIFECYCLE,
@@ -37,7 +37,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a job that nobody holds is written to',
+    name: 'a job without a holder is written to',
     edits: [
       {
         file: JOB_TABLE,
@@ -64,7 +64,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'leases go by the clock of each process',
+    name: 'leases use the clock of each process',
     edits: [
       {
         file: 'packages/store/src/drivers/postgres/postgres-sql.ts',
@@ -75,7 +75,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'the keys of events that are told twice are ignored',
+    name: 'the keys of repeated events are ignored',
     edits: [
       {
         file: 'packages/store/src/tables/event-table.ts',
@@ -91,7 +91,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'the end of a job is told in a transaction of its own',
+    name: 'the end of a job is reported in a separate transaction',
     edits: [
       {
         file: JOB_LIFECYCLE,
@@ -109,7 +109,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'answers are not kept in the transaction of their effect',
+    name: 'answers are not stored in the transaction of their effect',
     edits: [
       {
         file: SQL_STORE,
@@ -120,7 +120,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a pause keeps no answer with its effect',
+    name: 'a pause stores no answer with its effect',
     edits: [
       {
         file: SQL_STORE,
@@ -136,7 +136,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'whoever is at a request is not compared when it is answered',
+    name: 'the process that answers a request is not checked',
     edits: [
       {
         file: IDEMPOTENCY_TABLE,
@@ -152,14 +152,14 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a request of a process that died stays in progress',
+    name: 'a request of a dead process stays in progress',
     edits: [
       { file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = 86_400_000;' },
     ],
     within: 100,
   },
   {
-    name: 'usage is added to what is there',
+    name: 'usage is added to the stored value',
     edits: [
       {
         file: 'packages/store/src/buffers/usage-buffer.ts',
@@ -170,7 +170,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a step is charged again when it is told again',
+    name: 'a repeated step is charged again',
     edits: [
       {
         file: SQL_STORE,
@@ -181,7 +181,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a manifest that is there is not known as its own',
+    name: 'a process does not recognise its own manifest',
     edits: [
       {
         file: S3_BLOBS,
@@ -192,7 +192,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'files go although a row may name them',
+    name: 'files that a row may name are removed',
     edits: [
       {
         file: 'packages/server/src/seams/data/remove-unless-named.ts',
@@ -203,7 +203,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'notifications are all that wakes a worker',
+    name: 'workers do not poll',
     edits: [
       {
         file: 'packages/server/src/jobs/work-loop.ts',
@@ -214,7 +214,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'writers do not take turns',
+    name: 'writers are not serialised',
     edits: [
       {
         file: 'packages/store/src/drivers/postgres/postgres-sql.ts',
@@ -225,7 +225,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'blobs that are away fail a training job',
+    name: 'an outage of the blobs fails a training job',
     edits: [
       {
         file: 'packages/server/src/hosts/training/train-job.ts',
@@ -236,7 +236,7 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'an empty database claims blobs that have content',
+    name: 'an empty database claims blobs with content',
     edits: [
       {
         file: OWN_BLOBS,
@@ -257,7 +257,7 @@ export const SCHEDULE_MUTANTS = [
     within: 10,
   },
   {
-    name: 'blobs that the database has never known are orphans',
+    name: 'blobs that the database never knew are orphans',
     edits: [
       { file: ORPHANS, from: '      .filter(({ key }) => known.has(key))\n', to: '' },
       { file: ORPHANS, from: 'unknown: unnamed.filter(({ key }) => !known.has(key)),', to: 'unknown: [],' },
