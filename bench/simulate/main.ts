@@ -22,7 +22,7 @@ import type { MeasuredTimes } from './measured-times.ts';
 import { RealService } from './real-service.ts';
 import { fleetFor, type Load, type Prediction, simulateLoad, simulateLoops, type StepShape } from './simulate.ts';
 
-/** The part of its speed that each keeps while the other runs: docs/benchmarks.md, "Chats beside training". */
+/** The part of its speed that each keeps while the other runs: docs/benchmarks.md, "Chats during training". */
 const BESIDE = { sampling: 0.85, training: 0.4 };
 /** Steps of a simulation, over all its models. */
 const NUM_STEPS = 5_000;

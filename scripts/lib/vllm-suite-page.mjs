@@ -9,9 +9,9 @@ import { wrapProse } from './wrap-prose.mjs';
 
 /** Meanings of the classes, in the order of the page. @type {Record<Expected['class'], string>} */
 const CLASSES = {
-  deliberate: 'this service answers otherwise, on purpose',
+  deliberate: 'this service deliberately answers differently',
   'flag of theirs': 'the test starts vLLM with an option that has no counterpart here',
-  'small model': 'the test counts on what a larger model says, or on one that reasons',
+  'small model': 'the test needs the answers of a larger model, or a model that reasons',
 };
 
 /**
@@ -24,9 +24,9 @@ export function renderSuitePage(version, files, expected) {
   const lines = [
     "# vLLM's own tests",
     '',
-    `\`npm run lab -- vllm-suite\` fetches the source distribution of vLLM ${version} and runs its entrypoint tests against this service, with fixtures alone adapted (\`tests/vllm-suite/vllm_suite_plugin.py\`):`,
-    'the handle on a server, names of models, the tokenizer, and a limit where a conversation has none. What fails is listed here, by test; anything else that fails, and a listed test that passes, fails the run.',
-    'This page is written from `tests/vllm-suite/expected.json` by `npm run lab -- vllm-suite --page`.',
+    `\`npm run lab -- vllm-suite\` fetches the source distribution of vLLM ${version} and runs its entrypoint tests against this service. Only fixtures are adapted (\`tests/vllm-suite/vllm_suite_plugin.py\`):`,
+    'the handle on a server, names of models, the tokenizer, and a limit for conversations without one. This page lists the expected failures; any other failure fails the run, and so does a listed test that passes.',
+    'It is generated from `tests/vllm-suite/expected.json` by `npm run lab -- vllm-suite --page`.',
   ];
   for (const [name, meaning] of Object.entries(CLASSES)) {
     const tests = Object.entries(expected).filter(([, known]) => known.class === name);
@@ -37,7 +37,7 @@ export function renderSuitePage(version, files, expected) {
       `${meaning[0]?.toUpperCase()}${meaning.slice(1)}.`,
       '',
     );
-    lines.push('| test | why |', '|---|---|');
+    lines.push('| test | reason |', '|---|---|');
     for (const [id, { reason, mayPass }] of tests.sort(([a], [b]) => (a < b ? -1 : 1)))
       lines.push(
         `| \`${shortId(id).replaceAll('|', '\\|')}\` | ${reason}${mayPass === true ? ' (sometimes passes)' : ''} |`,
@@ -48,10 +48,10 @@ export function renderSuitePage(version, files, expected) {
     '',
     '## Not run',
     '',
-    'Tests of the same files that ask for no server test Python classes of vLLM. Besides:',
+    'Tests in the same files that use no server: they test Python classes of vLLM. Also:',
     '',
   );
-  lines.push('| what | why |', '|---|---|');
+  lines.push('| files | reason |', '|---|---|');
   for (const [what, why] of Object.entries(files.left)) lines.push(`| \`${what}\` | ${why} |`);
   return wrapProse(`${lines.join('\n')}\n`);
 }
