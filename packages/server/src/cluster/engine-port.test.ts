@@ -488,7 +488,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
   const { directory, blobs, digest } = await adapterBlobs();
   const logged: string[] = [];
   const { inference, url } = await engine({
-    adapters: new AdapterFiles(blobs, () => {}),
+    adapters: new AdapterFiles({ blobs, log: () => {} }),
     log: (line) => logged.push(line),
   });
   const { engines } = await asking([url]);
@@ -527,8 +527,8 @@ test.each(['store.unavailable', 'store.disk_full'] as const)(
     const adapter = { digest, directoryKey: 'checkpoints/1', path: null };
     const logged: string[] = [];
     const log = (line: string) => logged.push(line);
-    const bad = await engine({ adapters: new AdapterFiles(failing(blobs, code), log), log });
-    const good = await engine({ adapters: new AdapterFiles(blobs, () => {}) });
+    const bad = await engine({ adapters: new AdapterFiles({ blobs: failing(blobs, code), log }), log });
+    const good = await engine({ adapters: new AdapterFiles({ blobs, log: () => {} }) });
 
     const { engines } = await asking([bad.url, good.url]);
     // For prompts of either engine.

@@ -4,12 +4,25 @@ import type { Blobs } from '@trainyard/store';
 import { DamagedFileError } from '@trainyard/trainer';
 
 import { adapterIdentity } from '../../seams/contract/adapter-identity.ts';
-import { adapterPath, type InferenceRequest, type ServedAdapter } from '../../seams/contract/backends.ts';
+import {
+  type AdapterFormat,
+  adapterPath,
+  type InferenceRequest,
+  type ServedAdapter,
+  USES,
+} from '../../seams/contract/backends.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { checkFolder } from '../../seams/integrity/check-folder.ts';
 
 /** Maximum number of adapters that others are informed of. */
 const MAX_TOLD = 64;
+
+interface AdapterFilesParts {
+  readonly blobs: Blobs;
+  /** See {@link InferenceBackend.adapterFormat}. */
+  readonly format?: AdapterFormat | undefined;
+  readonly log: (line: string) => void;
+}
 
 /**
  * Files of adapters, by their keys in requests: fetched by this machine's own blobs, and compared with their
@@ -17,12 +30,14 @@ const MAX_TOLD = 64;
  */
 export class AdapterFiles {
   readonly #blobs: Blobs;
+  readonly #format: AdapterFormat;
   readonly #log: (line: string) => void;
   /** In order of last use. */
   readonly #used = new Set<string>();
 
-  constructor(blobs: Blobs, log: (line: string) => void) {
+  constructor({ blobs, format = 'peft', log }: AdapterFilesParts) {
     this.#blobs = blobs;
+    this.#format = format;
     this.#log = log;
   }
 
@@ -47,7 +62,7 @@ export class AdapterFiles {
    * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged`; {StoreError}
    */
   async locate({ digest, directoryKey }: Omit<ServedAdapter, 'path'>): Promise<ServedAdapter> {
-    const path = await adapterPath(this.#blobs, directoryKey);
+    const path = await adapterPath(this.#blobs, directoryKey, this.#format);
     if (path === null) throw unreadable(`the files of the adapter ${digest} are gone`);
     await this.#check(dirname(path), digest);
     this.#use(digest);
@@ -65,7 +80,7 @@ export class AdapterFiles {
   /** @throws {BackendFailure} `engine.adapter_damaged`, `engine.adapter_unreadable` */
   async #check(directory: string, digest: string): Promise<void> {
     try {
-      await checkFolder(directory, { digest, use: 'sampling', log: this.#log });
+      await checkFolder(directory, { digest, use: USES[this.#format], log: this.#log });
     } catch (error) {
       if (error instanceof DamagedFileError) throw new BackendFailure('engine.adapter_damaged', error.message, null);
       // Clients read this message, which must not contain local paths.

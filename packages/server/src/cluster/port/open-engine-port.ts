@@ -66,7 +66,7 @@ export async function openEnginePort(settings: EnginePortSettings, parts: Engine
   const { host, engineUrl, engineSecret, maxRequests: capacity, drainTimeoutMs } = settings;
   if (engineSecret === null) throw new Error('an engine opens no port without a secret');
   refuseUnreachable(settings);
-  const adapters = new AdapterFiles(parts.blobs, parts.log);
+  const adapters = new AdapterFiles({ blobs: parts.blobs, format: parts.inference.adapterFormat, log: parts.log });
   const port = await EnginePort.listen({
     ...parts,
     adapters,

@@ -3,6 +3,7 @@ import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
 import type { BaseModel } from '../../seams/contract/base-models.ts';
 import type {
+  AdapterFormat,
   InferenceBackend,
   InferenceRequest,
   ModelInference,
@@ -58,6 +59,8 @@ export interface InferencePoolOptions {
   readonly room: RequestRoom;
   /** Maximum wait of a request for memory for its model, ms; default 30 s. Loading time is extra. */
   readonly roomWaitMs?: number;
+  /** Default `peft`. */
+  readonly adapterFormat?: AdapterFormat;
   /** Checks model files. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: (line: string) => void;
@@ -102,6 +105,10 @@ export class InferencePool implements InferenceBackend {
     this.#isClosing = true;
     for (const waiter of this.#waiting) this.#refuse(waiter, stopping());
     await Promise.all([...this.#slots.values()].map(async ({ host }) => await host?.close()));
+  }
+
+  get adapterFormat(): AdapterFormat {
+    return this.#options.adapterFormat ?? 'peft';
   }
 
   get models(): readonly BaseModel[] {

@@ -11,7 +11,7 @@ const NUM_OWN_STEPS = 64;
 /** Loads new steps in the engines of a back end; does nothing without `publish`, and for base models that are not in memory. */
 export function stepPublisher(
   blobs: Blobs,
-  inference: Pick<InferenceBackend, 'publish' | 'isElsewhere' | 'isLoaded'>,
+  inference: Pick<InferenceBackend, 'publish' | 'isElsewhere' | 'adapterFormat' | 'isLoaded'>,
 ): PublishStep {
   return async (baseModel, { digest, directoryKey }, signal) => {
     if (inference.publish === undefined) return null;
@@ -19,7 +19,7 @@ export function stepPublisher(
       return await inference.publish(baseModel, { digest, directoryKey, path: null }, signal);
     // The files may have to be downloaded.
     if (inference.isLoaded?.(baseModel) === false) return null;
-    const path = await adapterPath(blobs, directoryKey);
+    const path = await adapterPath(blobs, directoryKey, inference.adapterFormat);
     if (path === null) return null;
     const adapter = { digest: await adapterIdentity(dirname(path), digest), directoryKey, path };
     return await inference.publish(baseModel, adapter, signal);

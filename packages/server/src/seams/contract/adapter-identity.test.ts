@@ -59,7 +59,7 @@ test.each([[null], [{ format: 'pt' }]])(
     for (const one of names) expect(one).toMatch(/^[0-9a-f]{64}$/);
     expect(identitiesOf(digest).toSorted()).toEqual([digest, names[0]!, names[2]!].toSorted());
     // A remote engine receives the digest of the file, and derives the same identity from it.
-    const files = new AdapterFiles(blobs, () => {});
+    const files = new AdapterFiles({ blobs, log: () => {} });
     const asked = await findAdapter(blobs, other, ELSEWHERE);
     expect(asked).toMatchObject({ digest, path: null });
     const { adapter } = await files.find({ adapter: asked } as InferenceRequest);

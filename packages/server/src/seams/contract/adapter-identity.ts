@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+
+import { WEIGHTS_FILE } from '../integrity/check-folder.ts';
 
 /** A safetensors file starts with the length of its header. Longer headers are not ours. */
 const LENGTH_BYTES = 8;
@@ -42,7 +45,9 @@ export function isIdentity(name: string): boolean {
 }
 
 async function identityOf(directory: string, digest: string): Promise<string> {
-  if (await saysAlpha(join(directory, 'adapter_model.safetensors'))) return digest;
+  const weights = join(directory, WEIGHTS_FILE);
+  // Without the file nothing shows that the digest covers the scale: a name with both is always right.
+  if (existsSync(weights) && (await saysAlpha(weights))) return digest;
   const config = JSON.parse(await readFile(join(directory, 'adapter_config.json'), 'utf8')) as { lora_alpha: number };
   const identity = createHash('sha256')
     .update(`${digest} ${Number(config.lora_alpha)}`)

@@ -1,13 +1,14 @@
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import type { BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin, TrainerLimits } from '@trainyard/store';
-import { OPTIMIZER_FILE } from '@trainyard/trainer';
+import { OPTIMIZER_FILE, SUMS_FILE } from '@trainyard/trainer';
 
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { damageMessage } from '../faults/damaged-files.ts';
-import { checkFolder } from '../integrity/check-folder.ts';
+import { checkFolder, type FolderCheck, WEIGHTS_FILE } from '../integrity/check-folder.ts';
 import { adapterIdentity } from './adapter-identity.ts';
 import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
@@ -91,6 +92,8 @@ export interface InferenceBackend {
   absence?(id: string | null): RequestError | null;
   /** Other machines read the adapter files. Default false. */
   readonly isElsewhere?: boolean;
+  /** File that its engines read. Default `peft`. */
+  readonly adapterFormat?: AdapterFormat;
   /** @param id of one of `models` */
   of(id: string): ModelInference;
   /** False if this process serves no such base model, or it is not in memory. Absent: unknown. */
@@ -156,24 +159,28 @@ export interface AdapterImporter {
   cancelAdapter(adapterId: string): Promise<void> | void;
 }
 
+/** File of an adapter that an engine reads: vLLM the PEFT file, the embedded engines the GGUF file. */
+export type AdapterFormat = 'peft' | 'gguf';
+
 /** Name of the llama.cpp adapter inside a checkpoint directory. */
 const ADAPTER_FILE = 'adapter.gguf';
 
 /**
  * Adapter of a resolved model, or null for the untrained base model. Checks the digests of its files.
- * @param parts.isElsewhere see {@link InferenceBackend.isElsewhere}
+ * @param parts.isElsewhere, parts.adapterFormat see {@link InferenceBackend}
  * @returns `'missing'` if the checkpoint was deleted after the name was resolved
  * @throws {BackendFailure} `engine.adapter_damaged`
  */
 export async function findAdapter(
   blobs: Blobs,
   model: ResolvedModel,
-  { isElsewhere = false, log }: Pick<InferenceBackend, 'isElsewhere'> & { readonly log: (line: string) => void },
+  parts: Pick<InferenceBackend, 'isElsewhere' | 'adapterFormat'> & { readonly log: (line: string) => void },
 ): Promise<ServedAdapter | null | 'missing'> {
   if (model.kind === 'base' || model.directoryKey === null || model.digest === null) return null;
   const { digest, directoryKey } = model;
-  if (isElsewhere) return { digest, directoryKey, path: null };
-  const path = await intactPath(blobs, model, { digest, directoryKey, log });
+  if (parts.isElsewhere === true) return { digest, directoryKey, path: null };
+  const { adapterFormat = 'peft', log } = parts;
+  const path = await intactPath(blobs, model, { digest, directoryKey, adapterFormat, log });
   if (path === null) return 'missing';
   return { digest: await adapterIdentity(dirname(path), digest), directoryKey, path };
 }
@@ -181,22 +188,43 @@ export async function findAdapter(
 async function intactPath(
   blobs: Blobs,
   { name }: ResolvedModel,
-  { digest, directoryKey, log }: { digest: string; directoryKey: string; log: (line: string) => void },
+  file: {
+    readonly digest: string;
+    readonly directoryKey: string;
+    readonly adapterFormat: AdapterFormat;
+    readonly log: (line: string) => void;
+  },
 ): Promise<string | null> {
+  const { digest, directoryKey, adapterFormat, log } = file;
   try {
-    const path = await adapterPath(blobs, directoryKey);
-    if (path !== null) await checkFolder(dirname(path), { digest, use: 'sampling', log });
+    const path = await adapterPath(blobs, directoryKey, adapterFormat);
+    if (path !== null) await checkFolder(dirname(path), { digest, use: USES[adapterFormat], log });
     return path;
   } catch (error) {
-    if ((await adapterPath(blobs, directoryKey).catch(() => '')) === null) return null;
+    if ((await adapterPath(blobs, directoryKey, adapterFormat).catch(() => '')) === null) return null;
     const message = damageMessage(name, error);
     throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
   }
 }
 
-/** Null if the folder is gone. */
-export async function adapterPath(blobs: Blobs, directoryKey: string): Promise<string | null> {
-  // Sampling never reads the optimizer state, which is half of a checkpoint.
-  const directory = await blobs.localDirectory(directoryKey, { without: [OPTIMIZER_FILE] });
+/** Use of a checkpoint's folder that needs only the files of a format. */
+export const USES = { peft: 'sampling', gguf: 'decoding' } as const satisfies Record<AdapterFormat, FolderCheck['use']>;
+
+/**
+ * Local path of an adapter's GGUF file, next to the other files that an engine reads. Leaves out the optimizer
+ * state, half of a checkpoint, and for `gguf` the PEFT weights, half of the rest, if a list has their digests.
+ * @returns null if the folder is gone
+ */
+export async function adapterPath(
+  blobs: Blobs,
+  directoryKey: string,
+  format: AdapterFormat = 'peft',
+): Promise<string | null> {
+  const without = [OPTIMIZER_FILE];
+  let directory = await blobs.localDirectory(directoryKey, {
+    without: format === 'gguf' ? [...without, WEIGHTS_FILE] : without,
+  });
+  if (directory !== null && format === 'gguf' && !existsSync(join(directory, SUMS_FILE)))
+    directory = await blobs.localDirectory(directoryKey, { without });
   return directory === null ? null : join(directory, ADAPTER_FILE);
 }

@@ -14,12 +14,13 @@ import {
 } from '@trainyard/trainer';
 
 /** File that an adapter's digest covers. */
-const WEIGHTS_FILE = 'adapter_model.safetensors';
+export const WEIGHTS_FILE = 'adapter_model.safetensors';
 const MAX_FOLDERS = 10_000;
 
 const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_FILE];
-/** Files that a use of a folder reads. The optimizer state may be absent. */
+/** Files that a use of a folder reads. The optimizer state may be absent, for `decoding` also the PEFT weights. */
 const FILES_OF = {
+  decoding: ENGINE_FILES,
   sampling: ENGINE_FILES,
   training: [...ENGINE_FILES, 'digest', OPTIMIZER_FILE],
 } as const;
@@ -55,7 +56,9 @@ export async function checkFolder(directory: string, check: FolderCheck): Promis
 async function compare(directory: string, { digest, use, log }: FolderCheck): Promise<void> {
   const there = new Set(await readdir(directory).catch(missing));
   const digestOf = async (name: string): Promise<string> => await digests.of(join(directory, name));
-  if (there.has('adapter.gguf') && !there.has(WEIGHTS_FILE)) throw new DamagedFileError(WEIGHTS_FILE, 'it is missing');
+  const needsWeights = use !== 'decoding' || !there.has(SUMS_FILE);
+  if (there.has('adapter.gguf') && !there.has(WEIGHTS_FILE) && needsWeights)
+    throw new DamagedFileError(WEIGHTS_FILE, 'it is missing');
   if (digest !== null && there.has(WEIGHTS_FILE)) requireDigest(WEIGHTS_FILE, await digestOf(WEIGHTS_FILE), digest);
   if (!there.has(SUMS_FILE)) {
     if (there.has(WEIGHTS_FILE)) await addSums(directory, there, log);
@@ -66,7 +69,7 @@ async function compare(directory: string, { digest, use, log }: FolderCheck): Pr
   for (const name of FILES_OF[use]) {
     if (name === SUMS_FILE || (name === OPTIMIZER_FILE && !there.has(name))) continue;
     if (!there.has(name)) {
-      if (sums.has(name)) throw new DamagedFileError(name, 'it is missing');
+      if (sums.has(name) && (needsWeights || name !== WEIGHTS_FILE)) throw new DamagedFileError(name, 'it is missing');
       continue;
     }
     requireSum(sums, name, await digestOf(name));

@@ -9,6 +9,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     get isElsewhere() {
       return inference.isElsewhere === true;
     },
+    adapterFormat: inference.adapterFormat ?? 'peft',
     absence: (id) => inference.absence?.(id) ?? null,
     of: (id) => measuredModel(inference.of(id), id, metrics),
     checkRoom: () => inference.checkRoom(),

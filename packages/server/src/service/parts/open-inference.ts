@@ -54,6 +54,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
     budgetBytes: budgetOf(config, models),
     room,
     log,
+    adapterFormat: config.models.some(isElsewhere) ? 'peft' : 'gguf',
     ...(parts.files && { files: parts.files }),
     open: (id, onIdle) => {
       const host = hostOptions.get(id);

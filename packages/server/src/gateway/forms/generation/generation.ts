@@ -68,8 +68,8 @@ export async function admitModel(
   const caller = callerOf(request);
   refuseIdFault(body.request_id);
   const model = await requestedModel(request, body.model, parts);
-  const { isElsewhere = false } = parts.inference;
-  const adapter = await findAdapter(parts.blobs, model, { isElsewhere, log: parts.log });
+  const { isElsewhere = false, adapterFormat = 'peft' } = parts.inference;
+  const adapter = await findAdapter(parts.blobs, model, { isElsewhere, adapterFormat, log: parts.log });
   if (adapter === 'missing') throw deleted(model);
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   const id = `${idPrefix}${requestId}`;
