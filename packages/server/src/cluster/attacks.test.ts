@@ -107,7 +107,7 @@ const helloHeaders = (url: string) => ({
   [PROTOCOL_HEADER]: ENGINE_PROTOCOL,
 });
 
-test('a hello that was heard and is said again thousands of times ends no session of others', async () => {
+test('thousands of replays of a recorded hello do not end the sessions of other clients', async () => {
   const { url } = await engine();
   const headers = helloHeaders(url);
   const { session } = JSON.parse((await post(url, ENGINE_PATHS.hello, '{}', headers)).text) as { session: string };
@@ -121,7 +121,7 @@ test('a hello that was heard and is said again thousands of times ends no sessio
   expect(await ask(2)).toBe(200);
 });
 
-test('a hello to one engine is none to another, so that nobody leads requests astray', async () => {
+test('a hello recorded for one engine is refused by another, so requests cannot be misdirected', async () => {
   const { url } = await engine();
   const other = await engine();
   expect((await post(other.url, ENGINE_PATHS.hello, '{}', helloHeaders(url))).status).toBe(401);
@@ -137,7 +137,7 @@ test('a hello to one engine is none to another, so that nobody leads requests as
   expect(engines.trouble()).toContain(BASE);
 });
 
-test('everything that was heard, said again byte for byte, samples nothing', async () => {
+test('a byte-for-byte replay of all recorded traffic samples nothing', async () => {
   const { network, inference, model, port } = await overNetwork();
   await all(model.generate(REQUEST, NEVER));
   await all(model.generate(REQUEST, NEVER));
@@ -193,7 +193,7 @@ test.each<[string, Tamper]>([
   expect(logged.join('\n')).toContain('a proxy in between');
 });
 
-test('what answered one request answers no other, and no frame comes twice or in another order', async () => {
+test('an answer is valid only for its own request, and frames cannot repeat or change order', async () => {
   const { network, inference, model } = await overNetwork();
   let heard: Buffer | null = null;
   inference.script = async function* (asked) {
@@ -241,7 +241,7 @@ test('what answered one request answers no other, and no frame comes twice or in
   }
 });
 
-test('an end that never comes behind the last event holds nobody up', async () => {
+test('an answer whose end is cut off after the last event still completes', async () => {
   const { network, model } = await overNetwork();
   network.answers = (bytes) => {
     const at = isStream(bytes) ? bytes.lastIndexOf('0\r\n\r\n') : -1;
@@ -263,7 +263,7 @@ test('a flood in place of an answer takes little memory', async () => {
   expect(numBytes).toBeLessThan(20_000_000);
 });
 
-test('connections that say nothing, or that drip, are ended', async () => {
+test('silent and dripping connections are closed', async () => {
   const { url } = await engine({ headMs: 200 });
   const port = Number(new URL(url).port);
   const sockets = Array.from({ length: 200 }, () =>
@@ -281,7 +281,7 @@ test('connections that say nothing, or that drip, are ended', async () => {
   expect(await Promise.all(closed)).toHaveLength(200);
 });
 
-test('a hello leaves no connection behind', async () => {
+test('a hello leaves no open connection', async () => {
   const { url } = await engine();
   const socket = connect(Number(new URL(url).port), '127.0.0.1').resume();
   const head = Object.entries(helloHeaders(url))

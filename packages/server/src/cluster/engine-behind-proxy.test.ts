@@ -87,7 +87,7 @@ test.each([
   },
 );
 
-test('an address with https:// at which nobody speaks TLS is told as that', async () => {
+test('an https:// address without TLS is reported as such', async () => {
   const { port, url } = await openPort(new ScriptedInference());
   onTestFinished(() => port.close());
   expect(await askEngine(url.replace('http:', 'https:'), SECRET)).toContain('the server there does not speak TLS');

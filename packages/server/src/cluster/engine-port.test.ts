@@ -62,7 +62,7 @@ function last(events: readonly EngineEvent[]): EngineEvent | undefined {
   return events.at(-1);
 }
 
-test('what is asked and answered is as in one process', async () => {
+test('requests and answers are the same as in one process', async () => {
   const { inference, url } = await engine();
   const { engines } = await asking([url]);
   expect(engines.models).toEqual(inference.models);
@@ -95,7 +95,7 @@ describe('a new step', () => {
   const refusal = () =>
     Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large for it', null));
 
-  test('is loaded in every engine at the same time, and each says that it has it, and its servers', async () => {
+  test('is loaded in every engine at the same time, and each reports it with its servers', async () => {
     const both = [await engine(), await engine()];
     const release = Promise.withResolvers<null>();
     let numLoading = 0;
@@ -126,7 +126,7 @@ describe('a new step', () => {
     }, 60_000);
   });
 
-  test('that engines refuse is told with the reason of one; it fails only if all do', async () => {
+  test('refused by all engines fails with the reason of one; one success is enough', async () => {
     const [good, bad] = [await engine(), await engine()];
     bad.inference.loads = refusal;
     const { engines } = await asking([good.url, bad.url]);
@@ -156,7 +156,7 @@ describe('a new step', () => {
     expect(logged.join('\n')).toContain(`an engine loads the adapter ${step.digest} by its first request`);
   });
 
-  test('that an engine which answers does not load is waited for as long as the job says', async () => {
+  test('waits as long as the job allows for an engine that answers but does not load it', async () => {
     const slow = await engine();
     slow.inference.loads = () => new Promise(() => {});
     const { engines } = await asking([slow.url]);
@@ -272,7 +272,7 @@ test('an engine that goes in the middle of a stream ends it; the next request go
   expect(pool.trouble()).toBeNull();
 });
 
-test('what switches protocols in place of an answer is lost, and so is whoever asks it next', async () => {
+test('a server that switches protocols counts as lost, for the next caller too', async () => {
   const server = await openSwitchingServer();
   onTestFinished(server.close);
   const line = new EngineLine(server.url, TEST_SECRET);
@@ -281,7 +281,7 @@ test('what switches protocols in place of an answer is lost, and so is whoever a
     await expect(line.call(ENGINE_PATHS.state, {}, NEVER)).rejects.toMatchObject({ kind: 'lost' });
 });
 
-test('an engine that stands still is lost when it has not answered for long, and what it has in hand with it', async () => {
+test('a stalled engine is lost after a long silence, together with its requests', async () => {
   // Simulates a network that from some moment on drops everything.
   const sockets = new Set<Socket>();
   let isSwallowing = false;
@@ -317,7 +317,7 @@ test('an engine that stands still is lost when it has not answered for long, and
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
 });
 
-test('a stream that breaks takes its engine from nobody: a look tells that it is there', async () => {
+test('a broken stream does not remove its engine: the next state check finds it', async () => {
   const { inference, url } = await engine();
   const { engines } = await asking([url]);
   inference.script = async function* () {
@@ -329,7 +329,7 @@ test('a stream that breaks takes its engine from nobody: a look tells that it is
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
 });
 
-test('what makes one engine fail is not tried on the others', async () => {
+test('a request that makes one engine fail is not tried on the others', async () => {
   const parts = [await engine(), await engine()];
   for (const { inference } of parts)
     inference.script = () => {
@@ -341,7 +341,7 @@ test('what makes one engine fail is not tried on the others', async () => {
   expect(engines.trouble()).toBeNull();
 });
 
-test('one that is full is passed over; when all are, that is what is said', async () => {
+test('a full engine is skipped; if all are full, the error is engine.overloaded', async () => {
   const engines = [await engine(), await engine()];
   for (const { inference } of engines) inference.script = () => [failure('engine.overloaded', 'at most 2 requests')];
   const { engines: pool } = await asking(engines.map(({ url }) => url));
@@ -351,7 +351,7 @@ test('one that is full is passed over; when all are, that is what is said', asyn
   expect(last(await all(pool.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
 });
 
-test('one that drains takes nothing new and ends what it has', async () => {
+test('a draining engine accepts nothing new and finishes its current requests', async () => {
   const { inference, port, url } = await engine();
   const go = Promise.withResolvers<void>();
   inference.script = async function* (asked) {
@@ -401,7 +401,7 @@ test('requests that have a beginning in common meet, and those of others are spr
   for (const { inference } of engines) expect(inference.requests.length).toBeGreaterThan(0);
 });
 
-test('engines that are not alike do not stand beside each other: the older one counts', async () => {
+test('engines that differ are not used together: the older one counts', async () => {
   const inferences = [
     new ScriptedInference(),
     new ScriptedInference({ id: BASE, contextLength: 256, vocabSize: 1000 }),
@@ -437,7 +437,7 @@ test('files that differ are seen by their digests', async () => {
   expect(logged.join('\n')).toContain('with other weights than');
 });
 
-test('while there is none that is said with when to ask again, and one that comes is found', async () => {
+test('without any engine the error has a Retry-After, and a new engine is found', async () => {
   const { engines, members } = await asking([], { defaultModel: BASE });
   expect(engines.models).toEqual([]);
   expect(engines.trouble()).toBe('no engine is available');
@@ -521,7 +521,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
 });
 
 test.each(['store.unavailable', 'store.disk_full'] as const)(
-  'an engine that does not get at an adapter (%s) leaves the request to one that does, and says so where none does',
+  'an engine that cannot read an adapter (%s) passes the request to one that can, and reports it if none can',
   async (code) => {
     const { blobs, digest } = await adapterBlobs();
     const adapter = { digest, directoryKey: 'checkpoints/1', path: null };
@@ -572,7 +572,7 @@ function failing(blobs: FolderBlobs, code: StoreErrorCode): FolderBlobs {
   });
 }
 
-test('whoever has another secret is told nothing, and what to do stands in the log of who asks', async () => {
+test('a caller with another secret learns nothing, and its own log has the remedy', async () => {
   const { inference, url } = await engine();
   const logged: string[] = [];
   const secret = new EngineSecret('another secret of more than 32 characters');
@@ -594,7 +594,7 @@ async function session(url: string): Promise<string> {
   return (JSON.parse(text) as { session: string }).session;
 }
 
-test('a port says nothing to whoever has no secret, whatever is asked', async () => {
+test('a port answers every request without the secret with nothing', async () => {
   const { url } = await engine();
   for (const path of ['/', '/health', '/v1/models', ...Object.values(ENGINE_PATHS)]) {
     expect(await post(url, path, '{}')).toEqual({ status: 401, text: '' });
@@ -603,7 +603,7 @@ test('a port says nothing to whoever has no secret, whatever is asked', async ()
   }
 });
 
-test('what was heard cannot be said again, nor with another body, and not for another path', async () => {
+test('a recorded request cannot be replayed, nor its signature used for another body or path', async () => {
   const { inference, url } = await engine();
   const id = await session(url);
   const body = JSON.stringify({ digest: 'd'.repeat(64) });
@@ -617,7 +617,7 @@ test('what was heard cannot be said again, nor with another body, and not for an
   expect(inference.retired).toHaveLength(1);
 });
 
-test('a peer of another release is told which, in one line', async () => {
+test('a peer of another release gets one line with both releases', async () => {
   const { url } = await engine();
   const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, url, 'r'.repeat(24)), [PROTOCOL_HEADER]: '0-other' };
   const { status, text } = await post(url, ENGINE_PATHS.hello, '{}', headers);
@@ -660,7 +660,7 @@ async function rawHead(url: string, id: string, count: number): Promise<string> 
   return text;
 }
 
-test('an engine that makes no sense is asked no more, and what it says reaches no client', async () => {
+test('an engine that sends nonsense is not asked again, and its answer reaches no client', async () => {
   const nonsense = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.on('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nno JSON'));

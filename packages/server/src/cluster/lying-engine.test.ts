@@ -96,7 +96,7 @@ test.each<[string, unknown[]]>([
   expect(read.filter(({ kind }) => kind === 'delta').length).toBeLessThan(5);
 });
 
-test('what comes behind the end is not read', async () => {
+test('nothing after the end is read', async () => {
   const events = [STARTED, delta([1]), finished([2]), COMPLETED];
   const { read } = await answer([...events, delta([3]), { kind: 'failed', code: 'engine.internal' }]);
   expect(read).toEqual(events);

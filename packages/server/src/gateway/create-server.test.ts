@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe('routes', () => {
-  test('every route declares a scope, and only what tells about the service takes no key', async () => {
+  test('every route declares a scope, and only routes about the service take no key', async () => {
     const { store, blobs, inference, training, transfers } = server;
     const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers });
     const scopes = new Map<string, RouteScope | undefined>();
@@ -58,7 +58,7 @@ describe('routes', () => {
 });
 
 describe('keys', () => {
-  test('a missing and a wrong key are 401 and say how to authenticate', async () => {
+  test('a missing and a wrong key are 401 with the way to authenticate', async () => {
     for (const authorization of ['', 'Bearer wrong', `Basic ${server.key}`, server.key]) {
       const response = await server.request('GET', '/v1/models', undefined, { authorization });
       expect(response.statusCode).toBe(401);
@@ -99,13 +99,13 @@ describe('keys', () => {
   });
 });
 
-describe('what no route takes', () => {
+describe('requests without a route', () => {
   test('a path that is no URL is 400, with the id of the request', async () => {
     const response = await server.app.inject({ url: '/v1/models/%zz', headers: { 'x-request-id': 'mine' } });
     expect([response.statusCode, response.headers['x-request-id']]).toEqual([400, 'mine']);
   });
 
-  test('an unknown path is 404 in both shapes, without a key and whatever its body is', async () => {
+  test('an unknown path is 404 in both shapes, without a key and with any body', async () => {
     const response = await server.app.inject({
       method: 'POST',
       url: '/v1/nope',
@@ -161,7 +161,7 @@ describe('bodies', () => {
     expect((await server.chat({}, { 'content-type': 'application/json; charset=utf-8' })).statusCode).toBe(200);
   });
 
-  test('a compressed body is 415; one that says it is not compressed is fine', async () => {
+  test('a compressed body is 415; `Content-Encoding: identity` is accepted', async () => {
     const compressed = await server.chat({}, { 'content-encoding': 'gzip' });
     expect(compressed.statusCode).toBe(415);
     expectBothShapes(compressed.json(), 'request.unsupported_media_type');

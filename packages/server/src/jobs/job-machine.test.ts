@@ -89,16 +89,16 @@ test('one job after the other goes from its claim to its end', async () => {
   await expect.poll(() => lines(queue)).toEqual(['run a', 'end a', 'clear a', 'run b', 'end b', 'clear b']);
 });
 
-test('what fails is failed, again while the store is busy, and the next one begins', async () => {
+test('a job that fails is recorded as failed, with retries while the store is busy, and the next one starts', async () => {
   const queue = new ScriptedQueue();
-  queue.failures = [new StoreError('store.busy', 'somebody writes')];
+  queue.failures = [new StoreError('store.busy', 'another process writes')];
   queue.work = async ({ id }) => {
     if (id === 'a') throw new Error('no');
   };
   start(queue, job('a'), job('b'));
   await expect
     .poll(() => lines(queue))
-    .toEqual(['run a', 'errand a waits: somebody writes', 'fail a: no', 'clear a', 'run b', 'end b', 'clear b']);
+    .toEqual(['run a', 'errand a waits: another process writes', 'fail a: no', 'clear a', 'run b', 'end b', 'clear b']);
 });
 
 test('one that was lost too often fails before it runs', async () => {
@@ -107,7 +107,7 @@ test('one that was lost too often fails before it runs', async () => {
   await expect.poll(() => lines(queue)).toEqual(['run a', 'end a', 'clear a', 'fail b: lost 2 times', 'clear b']);
 });
 
-test('a claim is renewed while it runs; when somebody takes it away the work stops and nothing is written', async () => {
+test('a claim is renewed during the run; when it is taken away the work stops and nothing is written', async () => {
   const queue = new ScriptedQueue();
   queue.work = untilAborted;
   start(queue, job('a'));
@@ -116,7 +116,7 @@ test('a claim is renewed while it runs; when somebody takes it away the work sto
   await expect.poll(() => lines(queue)).toEqual(['run a', 'release a', 'leave a', 'clear a']);
 });
 
-test('who lets go waits until nothing of it runs, and only of what is meant', async () => {
+test('a release waits until the job has stopped, and affects only matching jobs', async () => {
   const queue = new ScriptedQueue();
   queue.work = untilAborted;
   const started = start(queue, job('a'));
@@ -126,7 +126,7 @@ test('who lets go waits until nothing of it runs, and only of what is meant', as
   await expect.poll(() => lines(queue)).toEqual(['run a', 'release a', 'leave a', 'clear a']);
 });
 
-test('a stop gives the job in hand back and leaves what it needs', async () => {
+test('a stop releases the current job and keeps its files', async () => {
   const queue = new ScriptedQueue();
   queue.work = untilAborted;
   const started = start(queue, job('a'), job('b'));

@@ -57,7 +57,7 @@ let machine: JobMachine<TrainingJobConfig>;
 /** Number of times the database woke the worker. */
 let numWakes = 0;
 beforeAll(async () => {
-  assert(programs !== '', 'the project `postgres` says where the server is');
+  assert(programs !== '', 'the project `postgres` sets the address of the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(() => cluster.stop());
@@ -115,7 +115,7 @@ test('a notification has it let go at once, and without any it lets go when it l
   for (const name of ['one', 'two', 'three']) untold.push(await cancelElsewhere(name));
   expect(numWakes).toBe(before);
   console.log(
-    `let go after ${told.toFixed(0)} ms when told, after ${untold.map((ms) => ms.toFixed(0)).join(', ')} ms when not: it looks every ${LOOK_MS} ms`,
+    `released after ${told.toFixed(0)} ms with a notification, after ${untold.map((ms) => ms.toFixed(0)).join(', ')} ms without: it polls every ${LOOK_MS} ms`,
   );
   expect(work.runs).toHaveLength(4);
 });

@@ -115,7 +115,7 @@ test('with 0 steps between two there is none', async () => {
   expect(learner.keys).toEqual([]);
 });
 
-test('blobs that take none are told once and tried again at the next step', async () => {
+test('a failed copy is reported once and tried again at the next step', async () => {
   const { learner, step, isSettled } = copiesOf(await claimed(), 2);
   learner.fault = new StoreError('store.unavailable', 'the bucket answers with 500');
   for (let told = 1; told <= 5; told++) {
@@ -133,7 +133,7 @@ test('blobs that take none are told once and tried again at the next step', asyn
   ]);
 });
 
-test('who has lost the job replaces nothing, and what it copied goes', async () => {
+test('a process that lost the job replaces nothing, and its copies are removed', async () => {
   const stale = await claimed();
   const one = copiesOf(stale, 1);
   one.step();
@@ -173,7 +173,7 @@ test('a copy of a step whose event is not in the store yet is named when it is',
   await isSettled(2);
 });
 
-test('a service that ends leaves what has come since the last copy, within its time', async () => {
+test('a service that ends copies the steps since the last copy, within its time limit', async () => {
   const { copies, learner, step, isSettled } = copiesOf(await claimed(), 5);
   for (let told = 0; told < 5; told++) step();
   await isSettled(5);
@@ -188,7 +188,7 @@ test('a service that ends leaves what has come since the last copy, within its t
   await copies.last(10);
 });
 
-test('what a crash left of a copy is an orphan for whoever starts next', async () => {
+test('the remains of a copy after a crash are an orphan for the next process', async () => {
   const { step, isSettled, learner } = copiesOf(await claimed(), 1);
   step();
   await isSettled(1);

@@ -28,7 +28,7 @@ test('takes one piece after the other, then waits to be notified', async () => {
   expect(calls()).toBe(4);
 });
 
-test('logs a failure and pauses, whatever was notified meanwhile; a stop ends the pause', async () => {
+test('logs a failure and pauses, despite notifications; a stop ends the pause', async () => {
   const { loop, logged, calls } = loopOver([
     () => {
       loop.notify();

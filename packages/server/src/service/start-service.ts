@@ -233,7 +233,7 @@ export async function startService(
     cleanups.push(() => upkeep.stop());
     upkeep.start();
     cleanups.push(startUnloading({ store, inference, log }));
-    // Trainers elsewhere ask engines behind ports only.
+    // Remote trainers reach engines only through ports.
     if (config.database.kind === 'postgres' && does(role, 'engine'))
       cleanups.push(followSteps({ store, publish, isOwn: (digest) => ownSteps.has(digest), log }));
     cleanups.push(() => watched.stop());

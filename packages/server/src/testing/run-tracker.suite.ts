@@ -49,7 +49,7 @@ export function runTrackerSuite(name: string, open: () => Promise<TrackerHarness
       );
     });
 
-    it('keeps each point once, also when it is told again', async () => {
+    it('keeps each point once, also when it is sent again', async () => {
       const { tracker } = harness;
       const { id } = await tracker.begin(runOf(), signal());
       await tracker.log(

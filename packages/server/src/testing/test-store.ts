@@ -12,7 +12,7 @@ const schemas = new Map<string, Promise<string>>();
 export async function testDatabase(directory: string): Promise<StoreLocation> {
   if (process.env[STORE_VARIABLE] !== 'postgres') return { kind: 'sqlite', path: join(directory, 'trainyard.sqlite') };
   const server = process.env[SERVER_VARIABLE];
-  if (server === undefined) throw new Error(`${SERVER_VARIABLE} does not say where the database is`);
+  if (server === undefined) throw new Error(`${SERVER_VARIABLE} has no database address`);
   let url = schemas.get(directory);
   if (url === undefined) schemas.set(directory, (url = createSchema(server)));
   return { kind: 'postgres', url: await url, maxConnections: 4 };

@@ -24,7 +24,7 @@ function fakeClock(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-test('a member is there until its orderly end, with what was true at the last heartbeat', async () => {
+test('a member is listed until its orderly end, with the state of its last heartbeat', async () => {
   fakeClock();
   const store = memoryStore();
   let facts = FACTS;
@@ -72,7 +72,7 @@ test('while the database is gone the lease ends; with its return the member is t
   await membership.close();
 });
 
-test('a trainer says which files it trains on, with their digests as soon as it has read them', async () => {
+test('a trainer reports the files it trains on, and their digests once it has read them', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'trainyard-member-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, 'base.gguf');

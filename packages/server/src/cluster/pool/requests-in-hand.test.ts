@@ -16,7 +16,7 @@ test('a request ends with its own signal or with all of them, for the reason of 
   expect(requests.begin(own.signal).signal.reason).toBe(left);
 });
 
-test('those that come behind an engine that was lost go on; behind one that was closed they end at once', () => {
+test('requests added after an engine was lost continue; after it was closed they end at once', () => {
   const requests = new RequestsInHand();
   requests.abort(lost);
   const later = requests.begin(new AbortController().signal);
@@ -26,7 +26,7 @@ test('those that come behind an engine that was lost go on; behind one that was 
   expect(requests.begin(new AbortController().signal).signal.reason).toBe(closed);
 });
 
-test('one that has ended leaves nothing behind, and is aborted no more', () => {
+test('a request that has ended leaves no entry and is not aborted any more', () => {
   const requests = new RequestsInHand();
   const own = new AbortController();
   const request = requests.begin(own.signal);

@@ -325,7 +325,7 @@ export class EnginePort {
 
   #framesOf(response: ServerResponse, status: number): FrameWriter {
     const asked = this.#asked.get(response);
-    if (asked === undefined) throw new Error('only what was signed has an answer in frames');
+    if (asked === undefined) throw new Error('only a signed request has an answer in frames');
     return new FrameWriter(this.#options.secret, asked, status);
   }
 }

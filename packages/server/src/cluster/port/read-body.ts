@@ -18,7 +18,7 @@ export class Refusal extends Error {
  */
 export async function readBody(request: IncomingMessage, digest: string): Promise<unknown> {
   const length = Number(request.headers['content-length'] ?? Number.NaN);
-  if (!Number.isSafeInteger(length)) throw new Refusal(STATUS.malformed, 'a body says its length');
+  if (!Number.isSafeInteger(length)) throw new Refusal(STATUS.malformed, 'a body has a Content-Length');
   if (length > MAX_REQUEST_BYTES) throw new Refusal(STATUS.tooLarge, `a body has at most ${MAX_REQUEST_BYTES} bytes`);
   const pieces: Buffer[] = [];
   for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);

@@ -5,7 +5,7 @@ import { Sessions } from './sessions.ts';
 const use = (sessions: Sessions, session: string, count: number) =>
   sessions.use({ session, count, digest: '', code: '' });
 
-test('a count comes once, in whatever order, and none that is too far behind', () => {
+test('each count is accepted once, in any order, and not if it is too old', () => {
   const sessions = new Sessions();
   const session = sessions.open();
   for (const count of [1, 3, 2]) expect(use(sessions, session, count)).toBe(true);
@@ -15,7 +15,7 @@ test('a count comes once, in whatever order, and none that is too far behind', (
   expect(use(sessions, session, 40_000)).toBe(true);
 });
 
-test('hellos that nobody follows up end no session, however many they are', () => {
+test('hellos without a following request end no session, however many they are', () => {
   const sessions = new Sessions();
   const [live, begun] = [sessions.open(), sessions.open()];
   expect(use(sessions, live, 1)).toBe(true);
@@ -24,7 +24,7 @@ test('hellos that nobody follows up end no session, however many they are', () =
   expect(use(sessions, begun, 1)).toBe(true);
 });
 
-test('a session that was forgotten for others is not begun again: what was used stays used', () => {
+test('a session that was evicted is not restarted: its used counts stay used', () => {
   const sessions = new Sessions();
   const first = sessions.open();
   const waiting = sessions.open();

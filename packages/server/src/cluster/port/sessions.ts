@@ -2,8 +2,8 @@ import { EngineSecret, nonce } from '../wire/engine-secret.ts';
 import type { Signature } from '../wire/signature.ts';
 
 /**
- * More than the processes that call one engine; beyond it, the session silent for longest must say hello
- * again.
+ * Maximum number of sessions, more than the processes that call one engine. Beyond it, the session silent for
+ * longest must send hello again.
  */
 const MAX_SESSIONS = 1_024;
 /** Requests of a session that may arrive out of order. */

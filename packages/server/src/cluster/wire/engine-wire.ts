@@ -36,7 +36,7 @@ export const STATUS = {
   malformed: 400,
   /** No valid signature. The answer is empty and unsigned. */
   unauthorised: 401,
-  /** Unknown session: say hello again. */
+  /** Unknown session: send hello again. */
   unknownSession: 440,
   unknownPath: 404,
   tooLarge: 413,

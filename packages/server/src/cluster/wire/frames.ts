@@ -68,7 +68,7 @@ export async function* readFrames(
   for await (const line of linesOf(pieces)) {
     const [code, content] = [line.slice(0, CODE_CHARACTERS), line.slice(CODE_CHARACTERS)];
     if (!secret.isCodeOf(code, ...partsOf(asked, status, number, content)))
-      throw new ForgedFrame(`part ${number} of an answer is not what was sent`);
+      throw new ForgedFrame(`part ${number} of an answer was changed on the way`);
     number += 1;
     text += content.slice(1);
     if (text.length > maxCharacters) throw new RangeError(`a text has more than ${maxCharacters} characters`);

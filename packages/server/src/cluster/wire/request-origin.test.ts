@@ -27,6 +27,6 @@ test.each([
   [{ requestId: 'r'.repeat(129), traceParent: null }, /requestId must be printable/],
   [{ requestId: 'r' }, /traceParent must be that of a span/],
   [{ requestId: 'r', traceParent: '00-0-0-01' }, /traceParent must be that of a span/],
-])('what could not have come from a client is refused: %j', (origin, words) => {
+])('a value that no client could have sent is refused: %j', (origin, words) => {
   expect(() => read(origin)).toThrow(words);
 });

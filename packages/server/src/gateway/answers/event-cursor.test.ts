@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { eventIdOf, positionOfEvent } from './event-cursor.ts';
 
-test('an id is read back by its entity alone, and says nothing of its position', () => {
+test('only its own entity can decode an id, and the id does not reveal its position', () => {
   const ids = [0, 1, 2, Number.MAX_SAFE_INTEGER].map((position) => eventIdOf(position, 'a'));
   expect(ids.map((id) => positionOfEvent(id, 'a'))).toEqual([0, 1, 2, Number.MAX_SAFE_INTEGER]);
   for (const id of ids) expect(id).toMatch(/^[\w-]{22}$/);

@@ -80,7 +80,7 @@ test('the effect of a DELETE and its answer are one: a crash between them cannot
   ]);
 });
 
-test('an upload with a key is one version, whatever was uploaded meanwhile', async () => {
+test('an upload with a key is one version, also after other uploads', async () => {
   const first = await upload(line('a'), 'up');
   expect(first.json<ArtifactObject>().version).toBe('v0');
   expect((await upload(line('b'))).json<ArtifactObject>().version).toBe('v1');

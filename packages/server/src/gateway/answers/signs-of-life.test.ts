@@ -70,7 +70,7 @@ function source() {
   return { give: (value: object | null) => next.resolve(value) };
 }
 
-test('a stream that has begun is never silent for longer than two looks, and comments stand between whole events', async () => {
+test('a started stream is never silent for longer than two intervals, and comments come between whole events', async () => {
   const { give } = source();
   const opening = open('/chunks');
   await vi.waitFor(() => expect(lastResponse?.headersSent).toBe(true), 60_000);
@@ -91,7 +91,7 @@ test('a stream that has begun is never silent for longer than two looks, and com
   expect(await read()).toBeUndefined();
 });
 
-test('all streams have one timer, and nobody has one when they are over', async () => {
+test('all streams share one timer, which stops with the last of them', async () => {
   const { give } = source();
   const opening = [open('/chunks'), open('/events'), open('/events')];
   const [chunks, first, second] = [await (give({}), opening[0]!), await opening[1]!, await opening[2]!];

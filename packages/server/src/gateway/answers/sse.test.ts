@@ -37,7 +37,7 @@ const read = async () => (await fetch(`http://127.0.0.1:${port}/`)).text();
 const numbered = (count: number) => Array.from({ length: count }, (_, at) => ({ at }));
 const events = (all: readonly object[]) => all.map((value) => `data: ${JSON.stringify(value)}\n\n`).join('');
 
-test('what is there at once goes out in one piece, and what comes later when it comes', async () => {
+test('events that are ready go out in one piece, later ones as they come', async () => {
   values = async function* () {
     yield* numbered(5);
     await delay(20);
@@ -48,7 +48,7 @@ test('what is there at once goes out in one piece, and what comes later when it 
   expect(numWrites).toBe(2);
 });
 
-test('what comes before the first byte goes out with the end', async () => {
+test('events before the first byte go out with the end', async () => {
   values = async function* () {
     yield* numbered(5);
   };
@@ -56,7 +56,7 @@ test('what comes before the first byte goes out with the end', async () => {
   expect(numWrites).toBe(0);
 });
 
-test('a failure behind what was gathered is the last event', async () => {
+test('a failure after gathered events is the last event', async () => {
   values = async function* () {
     yield* numbered(2);
     throw new Error('it broke');
@@ -77,7 +77,7 @@ test('a source that never waits is held up by a client that does not read, and g
     before = numTaken;
     await delay(100);
   }
-  console.log(`${numTaken} of 2000 events of 10 kB were taken while nobody read`);
+  console.log(`${numTaken} of 2000 events of 10 kB were pulled without a reader`);
   expect(numTaken).toBeLessThan(1_500);
   let numBytes = 0;
   for await (const piece of socket.resume()) {

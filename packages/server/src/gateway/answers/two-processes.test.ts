@@ -72,7 +72,7 @@ test('the same request under one key at both at the same time is one answer and 
   expect((await one.store.listJobs({ modelId, limit: 100 })).items.map(({ id }) => id)).toEqual(jobIds);
 });
 
-test('tokens that both sampled are one sum, whoever is asked', async () => {
+test('both processes report the sum of the tokens they sampled', async () => {
   const numTokens = async (answer: Promise<LightMyRequestResponse>) =>
     (await answer).json<ChatCompletion>().usage.total_tokens;
   const sums = await Promise.all([one, two, two].map((server) => numTokens(server.chat())));

@@ -36,7 +36,7 @@ test('a service that stops does not wait long for a database that is away', asyn
   expect(logged).toEqual([expect.stringContaining('cannot record the end of answer resp_1')]);
 });
 
-test('a change of one answer wakes those who wait for it, and nobody else', async () => {
+test('a change of one answer wakes only its own waiters', async () => {
   const store = { keptAnswers: {} } as unknown as BackgroundAnswersOptions['store'];
   const background = new BackgroundAnswers({ store, log: () => undefined });
   const key = (id: string) => ({ entityId: 'acme', project: '', id });

@@ -25,36 +25,39 @@ class ForgetfulStore {
   }
 }
 
-test.each(['a write fails', 'the outage is reported'])('what a database lost is written again once %s', async (how) => {
-  const store = new ForgetfulStore();
-  const batches = new EventBatches(store.write, 1);
-  const add = async (number: number) => {
-    batches.add(event(number));
-    await batches.settled();
-  };
-  await add(1);
-  await add(2);
-  store.batches.delete(2);
-  if (how === 'a write fails') {
-    store.isAway = true;
-    await add(3);
-    store.isAway = false;
-  } else batches.doubt(AWAY);
-  await add(4);
-  expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4] : [1, 2, 4]);
-  store.batches.clear();
-  await batches.restore();
-  expect(store.numbers).toEqual([]);
-  batches.doubt(AWAY);
-  batches.end(event(5));
-  await batches.restore();
-  const last = batches.take();
-  if (last === null) throw new Error('the last event is to be written');
-  await store.write(last);
-  expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4, 5] : [1, 2, 4, 5]);
-});
+test.each(['a write fails', 'the outage is reported'])(
+  'events that the database lost are written again once %s',
+  async (how) => {
+    const store = new ForgetfulStore();
+    const batches = new EventBatches(store.write, 1);
+    const add = async (number: number) => {
+      batches.add(event(number));
+      await batches.settled();
+    };
+    await add(1);
+    await add(2);
+    store.batches.delete(2);
+    if (how === 'a write fails') {
+      store.isAway = true;
+      await add(3);
+      store.isAway = false;
+    } else batches.doubt(AWAY);
+    await add(4);
+    expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4] : [1, 2, 4]);
+    store.batches.clear();
+    await batches.restore();
+    expect(store.numbers).toEqual([]);
+    batches.doubt(AWAY);
+    batches.end(event(5));
+    await batches.restore();
+    const last = batches.take();
+    if (last === null) throw new Error('the last event is to be written');
+    await store.write(last);
+    expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4, 5] : [1, 2, 4, 5]);
+  },
+);
 
-test('what cannot be written again stays in doubt', async () => {
+test('events whose second write fails stay in doubt', async () => {
   const store = new ForgetfulStore();
   const batches = new EventBatches(store.write, 1);
   batches.add(event(1));

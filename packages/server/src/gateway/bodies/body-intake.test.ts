@@ -110,7 +110,7 @@ test('a client that leaves before the answer takes nothing with it: a chunked up
   await bothWhole();
 });
 
-test('small bodies are read whole on one connection: with their heads, in two pieces, and one behind the other', async () => {
+test('small bodies on one connection are read whole: with their heads, in two pieces, and pipelined', async () => {
   await start();
   const body = Buffer.from(JSON.stringify({ prompt: 'hé' }));
   const head = `POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
@@ -182,7 +182,7 @@ test('1,000 clients that leave at every point leave the budget whole', { timeout
   expect(await logs()).toBe(200);
 });
 
-test('a stalled upload holds up nobody, of its key or of another', async () => {
+test('a stalled upload blocks no other upload, of its key or of another', async () => {
   await start();
   const stalled = [begin(logRoute(), { length: LIMIT }), begin(logRoute())];
   for (const { outgoing } of stalled) outgoing.write(Buffer.alloc(1_200_000, ' '));
@@ -255,7 +255,7 @@ test('bytes that are no UTF-8 are refused, small and large, at their place', asy
   await bothWhole();
 });
 
-test('what requests in flight hold of their bodies is charged until they end: more of one key wait, then are told to come again', async () => {
+test('a request in flight is charged for its body until it ends; further ones of its key wait, then get a retry hint', async () => {
   await start({ maxBodyWaitMs: 50 });
   const { inference } = server;
   const open = Promise.withResolvers<void>();

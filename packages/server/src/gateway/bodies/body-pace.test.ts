@@ -55,7 +55,7 @@ test('a body that keeps the pace comes in whole', async () => {
   expect(await end).toBe(18_000);
 });
 
-test('a body in the making ends with its client, a whole one with whoever reads it', async () => {
+test('an unfinished body is released with its client, a whole one with its reader', async () => {
   const budget = new ByteBudget(10_000_000);
   const cut = incoming(budget);
   await cut.pass(1, 100_000);

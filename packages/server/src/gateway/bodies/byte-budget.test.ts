@@ -13,7 +13,7 @@ test('an owner may hold as much as it leaves free, so there is room for another'
   expect(budget.isWhole).toBe(true);
 });
 
-test('an owner is charged for what its other bodies still hold, to the byte', () => {
+test('an owner is charged for the bytes that its other bodies still hold', () => {
   const budget = new ByteBudget(11);
   const blocker = reserved(budget);
   const [first, second, third] = ['a', 'a', 'a'].map((owner) => budget.open(owner)) as [ByteHold, ByteHold, ByteHold];
@@ -57,7 +57,7 @@ test('the one that has waited longest is next', async () => {
   expect(order).toEqual(['a', 'b']);
 });
 
-test('what is given back while it waits is told so, and takes nothing any more', async () => {
+test('a hold given back during its wait gets false, and takes nothing any more', async () => {
   const budget = new ByteBudget(10);
   const blocker = reserved(budget);
   const hold = budget.open('a');

@@ -156,7 +156,7 @@ function withSeedDigits(
 function seedDigits(seed: number, text: string, place: readonly string[]): number | string {
   if (!Number.isInteger(seed) || Number.isSafeInteger(seed)) return seed;
   const literal = numberLiteralAt(text, place);
-  if (literal === null) throw new Error(`the number ${seed} was read where none is written`);
+  if (literal === null) throw new Error(`the number ${seed} was read at a place that has none`);
   // A fraction or an exponent means the number it rounds to, as for any JSON parser.
   if (/^-?\d+$/.test(literal)) return literal;
   // Clients without 64-bit integers write the limit of 64 bits like this.

@@ -67,7 +67,7 @@ describe.each(SIZES)('%s', (_name, padding) => {
     }
   });
 
-  test('with more groups than the answers of a job should tell of is refused, also where they are empty', async () => {
+  test('with more groups than a job can list is refused, also if they are empty', async () => {
     const groups = [{ logs: [padding] }, ...Array.from({ length: 100_000 }, () => ({}))];
     for (const path of [JOBS, `/v1/preview/models/${modelId}/log`]) {
       const body = { model_id: modelId, ...(path === JOBS ? {} : { split: 'val' }), trajectory_groups: groups };

@@ -52,7 +52,7 @@ test('every other name is 403 and names the setting, on a public route as well',
   }
 });
 
-test('several Host headers are 400, whatever they name', async () => {
+test('several Host headers are 400, with any names', async () => {
   const address = new URL(await server.app.listen({ port: 0, host: '127.0.0.1' }));
   const socket = connect(Number(address.port), '127.0.0.1');
   socket.end('GET /v1/health HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\nConnection: close\r\n\r\n');

@@ -53,7 +53,7 @@ async function limitedKey(limits: KeyLimitsRequest, at = server): Promise<Limite
 const rateHeadersOf = ({ headers }: LightMyRequestResponse) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('x-ratelimit-')));
 
-test('requests above the limit are 429 with what OpenAI’s clients read, until there is one again', async () => {
+test('requests above the limit are 429 with the headers of OpenAI’s clients, until one is free again', async () => {
   const key = await limitedKey({ requests_per_minute: 2 });
   const first = await key.chat();
   expect([first.statusCode, rateHeadersOf(first)]).toEqual([
@@ -99,7 +99,7 @@ test('a key without limits, and a look with one that has some, ask the store not
   expect(spend).toHaveBeenCalledOnce();
 });
 
-test('every form that samples counts, and says no in its own shape', async () => {
+test('every sampling API counts, and refuses in its own shape', async () => {
   const key = await limitedKey({ requests_per_minute: 5 });
   const forms: [url: string, body: object][] = [
     ['/v1/chat/completions', { messages: USER }],
@@ -121,7 +121,7 @@ test('every form that samples counts, and says no in its own shape', async () =>
   }
 });
 
-test('Messages tell what is left as Anthropic’s clients read it', async () => {
+test('Messages report the remaining limits in Anthropic’s headers', async () => {
   stopped = Date.UTC(2026, 10, 25, 12);
   const key = await limitedKey({ requests_per_minute: 2, tokens_per_minute: 60 });
   const message = { model: 'tiny/base', messages: USER, max_tokens: 5 };
@@ -167,7 +167,7 @@ test('work that is queued counts as a request alone; cancels, deletes and looks 
   expect(gone.statusCode).toBe(200);
 });
 
-test('tokens are those of all choices and prompts, and what was used is a debt', async () => {
+test('tokens are those of all choices and prompts, and tokens beyond the limit are a debt', async () => {
   const key = await limitedKey({ tokens_per_minute: 60 });
   const first = await key.chat({ n: 20 });
   expect(first.headers).toMatchObject({
@@ -184,7 +184,7 @@ test('tokens are those of all choices and prompts, and what was used is a debt',
   expect(refused.headers['retry-after']).toBe('4');
 });
 
-test('a request that fails has counted, and what it sampled; a repeat counts as a request', async () => {
+test('a failed request counts with its sampled tokens; a repeat counts as a request', async () => {
   const key = await limitedKey({ requests_per_minute: 10, tokens_per_minute: 100 });
   const left = async () => {
     // Tokens of a request are reported with the next.
@@ -210,7 +210,7 @@ test('a request that fails has counted, and what it sampled; a repeat counts as 
   expect(await left()).toEqual(['2', String(100 - TOKENS_OF_A_CHAT - 5 - 5)]);
 });
 
-test('what the engine has no room for does not count', async () => {
+test('a request that the engine is too full for does not count', async () => {
   const key = await limitedKey({ requests_per_minute: 1 });
   server.inference.hasRoom = false;
   expect((await key.chat()).json<ErrorBody>().error.code).toBe('engine.overloaded');
@@ -297,7 +297,7 @@ test('only an admin of its entity changes the limits of a key', async () => {
   expect((await server.request('POST', '/v1/keys/nobody', body, admin)).statusCode).toBe(404);
 });
 
-test('the unmodified client of OpenAI waits as it is told, and goes on; without tries it throws RateLimitError', async () => {
+test('OpenAI’s unmodified client waits as requested, then succeeds; without retries it throws RateLimitError', async () => {
   const key = await limitedKey({ requests_per_minute: 60 });
   stopped = null;
   const baseURL = `${await server.app.listen({ port: 0, host: '127.0.0.1' })}/v1`;

@@ -110,7 +110,7 @@ describe('pictures and files in results of tools', () => {
   const BLOCK = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } };
   const LEFT = '[Image left out (image/png): this model reads only text.]';
 
-  test('are read as a text that says so', async () => {
+  test('become a text that names the omission', async () => {
     const text = { type: 'text', text: 'Done.' };
     for (const output of [[{ type: 'input_text', text: 'Done.' }, PICTURE], [PICTURE]]) {
       const { messages, leftOut } = await items(CALL, { ...RESULT, output });
@@ -173,7 +173,7 @@ describe('pictures and files in results of tools', () => {
     [{ type: 'file', file: { file_id: 'file-1' } }, '[File left out: this', 'file=1'],
     [{ type: 'input_audio', input_audio: { data: 'UklGR', format: 'wav' } }, '[File left out (wav)', 'input_audio=1'],
     [{ type: 'video_url', video_url: { url: 'https://a/b.mp4' } }, '[File left out (https://a/b.mp4)', 'video_url=1'],
-  ])('%j in a chat is read as a text that says so', async (part, text, leftOut) => {
+  ])('%j in a chat becomes a text that names the omission', async (part, text, leftOut) => {
     for (const content of [[part], [{ type: 'text', text: 'Done.' }, part]]) {
       const told = await chats(CALLS, result(content));
       expect(JSON.stringify(told.messages)).toContain(text);
@@ -280,7 +280,7 @@ describe('items of other services in Responses', () => {
     expect(messages).toMatchObject([{}, called(name, args), answered(content), { role: 'user' }]);
   });
 
-  test('kinds that nobody knows stay refused in their place', async () => {
+  test('unknown kinds are refused with their position', async () => {
     const web = { type: 'web_search_call', id: 'ws' };
     const input = [user('Go.'), web, { type: 'telepathy_call' }];
     const answer = await server.request('POST', '/v1/responses', { input });

@@ -49,7 +49,7 @@ test('a stream of Responses that fails ends with response.failed, then error', a
   expect(body.match(/^event: .*/gm)?.slice(-2)).toEqual(['event: response.failed', 'event: error']);
 });
 
-test('the end of a stream of Messages says what the whole answer says', async () => {
+test('the end of a Messages stream equals the whole answer', async () => {
   const { body } = await server.request('POST', '/v1/messages', { messages: HELLO, max_tokens: 9, stream: true });
   const end = readNamedEvents<MessageEvent>(body).find((event) => event.type === 'message_delta');
   expect(end).toMatchObject({ delta: { stop_sequence: null, stop_details: null, container: null } });
@@ -140,7 +140,7 @@ describe('for clients with the header anthropic-version', () => {
     await small.close();
   });
 
-  test('a key over its limit and a full or failed engine are told in the form of that API', async () => {
+  test('a key over its limit and a full or failed engine are errors in the shape of that API', async () => {
     server.inference.script = function* () {
       yield failure('engine.overloaded', 'full');
     };

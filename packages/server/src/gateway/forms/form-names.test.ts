@@ -63,7 +63,7 @@ const NAMES: readonly [Form, stop: string, maxTokens: string][] = [
   ['tokens', 'sampling_params.stop', 'sampling_params.max_tokens'],
 ];
 
-describe('what the engine refuses', () => {
+describe('refusals of the engine', () => {
   test.each(NAMES)('before the first output of %s', async (form, stop, maxTokens) => {
     inference.script = () => [STOP];
     expect(await refusal(form, {})).toEqual({
@@ -108,8 +108,8 @@ describe('what the engine refuses', () => {
   });
 });
 
-describe('what is refused here', () => {
-  test('is said in the words of each form', async () => {
+describe('refusals of the API', () => {
+  test('use the field names of each API', async () => {
     const over = (name: string) => `\`${name}\` must be at most the model's context of 512 tokens, got 600`;
     const of = async (form: Form, fields: object) => (await refusal(form, fields)).message;
     expect(await of('chat', { max_tokens: 600 })).toBe(over('max_tokens'));
@@ -131,7 +131,7 @@ describe('what is refused here', () => {
     );
   });
 
-  test('leaves what a client named itself, also when a field is called so', async () => {
+  test('keep names chosen by the client, also if a field has the same name', async () => {
     const tools = [{ name: 'f', input_schema: {} }];
     const choice = { type: 'tool', name: 'stop' };
     expect(await refusal('messages', { tools, tool_choice: choice })).toMatchObject({

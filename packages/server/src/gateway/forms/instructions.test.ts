@@ -91,7 +91,7 @@ describe.each(Object.entries(TEMPLATES))('the template %s', (name, template) => 
     },
   );
 
-  test('finds what came before in the cache', async () => {
+  test('finds the earlier messages in the cache', async () => {
     const story = user('The keeper of the old lighthouse counts the ships. '.repeat(8));
     const first = await ask<Response>('/v1/responses', { instructions: 'Be brief.', input: [story] });
     const { usage } = await ask<Response>('/v1/responses', {

@@ -20,7 +20,7 @@ test.each([
   ['/v1/messages', { messages: MESSAGES, max_tokens: 4 }],
   ['/v1/responses', { input: 'hello' }],
   ['/inference/v1/generate', { token_ids: [1, 2], sampling_params: { max_tokens: 4 } }],
-])('%s gives what the setting says unless it is asked for the other, and keeps a record', async (path, body) => {
+])('%s follows the setting unless the request asks for the other mode, and keeps a record', async (path, body) => {
   const answer = await server.request('POST', path, { model: 'agent', ...body });
   expect(answer.statusCode, answer.body).toBe(200);
   expect(server.inference.lastRequest).toMatchObject({ logprobsMode: 'processed', tracesSampling: true });

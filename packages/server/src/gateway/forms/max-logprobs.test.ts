@@ -47,7 +47,7 @@ test('a number above the setting is 400 and names it', async () => {
   expect((await chat({ logprobs: true, top_logprobs: 5 })).statusCode).toBe(200);
 });
 
-test('the entries of one answer are bounded, whatever the setting', async () => {
+test('the entries of one answer are bounded under any setting', async () => {
   const { chat, request } = bind(await start(-1));
   const whole = { logprobs: true, top_logprobs: -1 };
   expect((await chat({ ...whole, max_tokens: 262, n: 4 })).statusCode).toBe(200);

@@ -40,7 +40,7 @@ test('the unmodified client reads a stream, with usage', async () => {
   expect(chunks.at(-1)?.usage?.completion_tokens).toBe(3);
 });
 
-test('the client lists models and tells errors apart', async () => {
+test('the client lists models and distinguishes errors', async () => {
   const { data } = await client.models.list();
   expect(data.map((model) => model.id)).toEqual([
     'tiny/base',

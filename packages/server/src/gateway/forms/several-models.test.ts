@@ -61,7 +61,7 @@ const trained = async (name: string, baseModel: string) => {
 };
 const faultOf = (response: { json<Body>(): Body }) => response.json<ErrorBody>().error;
 
-test('a request goes to the base model that it names, and to the first one where it names none', async () => {
+test('a request goes to the base model that it names, by default to the first', async () => {
   expect(await told('tiny/small')).toEqual(['small', 'tiny/small']);
   expect(await told('tiny/base')).toEqual(['large', 'tiny/base']);
   expect(await told(undefined)).toEqual(['large', 'tiny/base']);
@@ -79,7 +79,7 @@ test('a trained model is answered by its own base, with its adapter', async () =
   ]);
 });
 
-test('all of them are listed, each with its own length, and what is trained below its parent', async () => {
+test('all are listed with their own lengths, trained models after their parents', async () => {
   const { data } = (await server.request('GET', '/v1/models')).json<ModelList>();
   expect(data.slice(0, 2).map(({ id, max_model_len }) => [id, max_model_len])).toEqual([
     ['tiny/base', 512],
@@ -89,7 +89,7 @@ test('all of them are listed, each with its own length, and what is trained belo
   expect([pupil.parent, pupil.max_model_len]).toEqual(['tiny/small', 16]);
 });
 
-test('lengths, vocabularies and what is too long are those of the model that was asked', async () => {
+test('lengths, vocabularies and length errors are those of the requested model', async () => {
   const { small } = server.inference;
   const script = small.script;
   small.script = () => {
@@ -173,7 +173,7 @@ test('an adapter is loaded onto the base model that it was imported for, and no 
   expect([pupil.statusCode, faultOf(pupil).param]).toEqual([422, 'lora.init_from']);
 });
 
-test('metrics tell the models apart, and whether sampling works', async () => {
+test('metrics distinguish the models and show if sampling works', async () => {
   const { body } = await server.app.inject({ url: '/metrics' });
   const lines = body.split('\n');
   const count = (model: string) =>

@@ -103,7 +103,7 @@ test('requests of two processes share one bucket, and those that come together o
   expect((await one.count(5, REQUESTS)) + (await two.count(5, REQUESTS))).toBe(2);
 });
 
-test('a refusal says which limit, how much it is and when to come again; one that is sure is not written', async () => {
+test('a refusal has the limit, its value and the wait; a certain refusal writes nothing', async () => {
   const one = new Process('one');
   expect(await one.count(60, REQUESTS)).toBe(60);
   const refused = await one.refusal(REQUESTS);
@@ -127,7 +127,7 @@ test('a refusal says which limit, how much it is and when to come again; one tha
   expect(headers).toMatchObject({ 'x-ratelimit-remaining-requests': '0' });
 });
 
-test('a wait of less than a second is told in milliseconds, and rounded up in seconds', async () => {
+test('a wait of less than a second is given in milliseconds, and rounded up in seconds', async () => {
   const one = new Process('one');
   const limits = { ...NO_LIMITS, requestsPerMinute: 240 };
   await one.count(240, limits);
@@ -135,7 +135,7 @@ test('a wait of less than a second is told in milliseconds, and rounded up in se
   expect((await one.refusal(limits)).headers).toMatchObject({ 'retry-after': '1', 'retry-after-ms': '220' });
 });
 
-test('tokens are told once a second while they come, and at the end; the others wait for the debt', async () => {
+test('tokens are written once a second while they come, and at the end; other requests wait for the debt', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   const admission = await one.sample(TOKENS);
   const meter = { promptTokens: 100, completionTokens: 0 };
@@ -164,7 +164,7 @@ test('tokens are told once a second while they come, and at the end; the others 
   expect(numTold).toBe(700);
 });
 
-test('tokens that come behind the end of the request, as of a client that left, count too', async () => {
+test('tokens that come after the end of the request, as of a client that left, count too', async () => {
   const one = new Process('one');
   const admission = await one.sample(TOKENS);
   const meter = { promptTokens: 10, completionTokens: 0 };
@@ -210,7 +210,7 @@ test('places last as long as their requests, and 15 s longer than a process that
   expect(await two.count(5, IN_FLIGHT)).toBe(4);
 });
 
-test('what asks while a write is under way is in the next one, and no place is given twice', async () => {
+test('requests during a write join the next write, and no place is given twice', async () => {
   const one = new Process('one');
   const gate = Promise.withResolvers<void>();
   one.gate = gate.promise;
@@ -225,7 +225,7 @@ test('what asks while a write is under way is in the next one, and no place is g
   expect(one.numWrites).toBe(2);
 });
 
-test('while the store cannot be written each process goes by what it knew, and tells it later', async () => {
+test('while the store is read-only each process uses its last values, and writes the counts later', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   await two.count(30, REQUESTS);
   await one.count(10, REQUESTS);
@@ -248,7 +248,7 @@ test('while the store cannot be written each process goes by what it knew, and t
   ]);
 });
 
-test('tokens that could not be told are told when the store is there again, once, and count here meanwhile', async () => {
+test('tokens that could not be written are written once when the store is back, and count locally meanwhile', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   const admission = await one.sample(TOKENS);
   admission.watch([{ promptTokens: 900, completionTokens: 0 }]);
@@ -274,7 +274,7 @@ test('places of others do not count for longer than their leases while the store
   expect(await two.count(5, IN_FLIGHT)).toBe(3);
 });
 
-test('a fault that is none of the machine is told to who asks', async () => {
+test('a fault of the code is thrown to the caller', async () => {
   const one = new Process('one');
   one.fault = new StoreError('store.closed', 'closed');
   await expect(one.sample()).rejects.toMatchObject({ code: 'store.closed' });
@@ -287,7 +287,7 @@ test('a limit that is raised counts at once, also for who was refused', async ()
   expect(await one.count(2, { ...REQUESTS, requestsPerMinute: 61 })).toBe(1);
 });
 
-test('a close frees the places for others and tells the tokens', async () => {
+test('a close frees the places for others and writes the tokens', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   const held = await Promise.all([one.sample(), one.sample(), one.sample(), one.sample()]);
   held[0]!.watch([{ promptTokens: 600, completionTokens: 0 }]);

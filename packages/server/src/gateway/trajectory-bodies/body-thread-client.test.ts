@@ -63,7 +63,7 @@ test('a discarded body makes room for the next, and cannot be stored any more', 
   await thread.close();
 });
 
-test('the thread leaves what the main thread is writing alone', async () => {
+test('the thread does not touch the bytes that the main thread is writing', async () => {
   const staged = await blobs.stageDirectory();
   const thread = new BodyThread({ blobs: blobs.location }, () => undefined);
   (await thread.read(piecesOf(2), 'log')).discard();

@@ -66,7 +66,7 @@ function watched() {
 }
 
 describe('ComputeArbiter', () => {
-  it('splits the time by shares, whatever the lengths of the slices', () => {
+  it('splits the time by shares, for slices of any length', () => {
     for (const [engineSlice, trainerSlice] of [
       [50, 30],
       [10, 100],
@@ -130,7 +130,7 @@ describe('ComputeArbiter', () => {
     expect(grants).toEqual(['engine', 'trainer', 'engine']);
   });
 
-  it('tells a holder to yield once, and only when somebody waits', () => {
+  it('asks a holder to yield once, and only if another host waits', () => {
     const arbiter = new ComputeArbiter(() => 0);
     let numYields = 0;
     const first = arbiter.join('engine', 1, { grant: () => undefined, yield: () => (numYields += 1) });
@@ -219,7 +219,7 @@ describe('ComputeArbiter', () => {
     expect(numInference).toBeLessThanOrEqual(22);
   });
 
-  it('lets hosts that compute beside others hold the cores together, one of each section, and tells nobody to yield', () => {
+  it('lets `beside` hosts of different sections hold the cores together, without a request to yield', () => {
     const { arbiter, turns, told, join, clock } = watched();
     const inference = arbiter.section('inference', 0.7);
     const [first, second] = [join(inference, 'first', 1), join(inference, 'second', 1)];
@@ -237,7 +237,7 @@ describe('ComputeArbiter', () => {
     ]);
   });
 
-  it('gives all cores to one that computes alone, after those that hold them, and to nobody beside it', () => {
+  it('gives all cores to an `alone` host after their holders yield, and to no other host meanwhile', () => {
     const { arbiter, turns, told, join, clock } = watched();
     const [engine, trainer] = [join(arbiter, 'engine', 0.7), join(arbiter, 'trainer', 0.3)];
     const spinning = join(arbiter, 'spinning', 0.5);
@@ -255,7 +255,7 @@ describe('ComputeArbiter', () => {
     expect(turns.slice(3).toSorted()).toEqual(['engine', 'trainer']);
   });
 
-  it('books time that several hold together by their shares, so that nobody has to make up for it later', () => {
+  it('books shared time by shares, so that no host has to make up for it later', () => {
     let nowMs = 0;
     const arbiter = new ComputeArbiter(() => nowMs);
     const turns: string[] = [];

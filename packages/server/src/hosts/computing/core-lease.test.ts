@@ -69,7 +69,7 @@ describe('CoreLease', () => {
     expect(sent.at(-1)).toEqual({ kind: 'cores-release', wantsMore: true });
   });
 
-  it('returns a grant that nobody waits for any more', async () => {
+  it('returns a grant that has no waiter any more', async () => {
     const { cores, sent } = lease();
     const controller = new AbortController();
     const acquired = cores.acquire(controller.signal);
@@ -97,7 +97,7 @@ describe('CoreLease', () => {
     expect(sent).toEqual([{ kind: 'cores-request', use: 'alone' }]);
   });
 
-  it('tells of each slice, also those of one grant', async () => {
+  it('reports each slice, also several of one grant', async () => {
     const told: string[] = [];
     const cores = new CoreLease(() => {}, {
       sliceBegan: () => told.push('began'),

@@ -16,7 +16,7 @@ test.each([
   expect(nicenessOfShare(share)).toBe(niceness);
 });
 
-test('a process goes behind others, and one that is gone is told as a reason', async () => {
+test('a process can be given a lower priority, and a missing process is returned as a reason', async () => {
   const child = spawn(process.execPath, ['--eval', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
   const before = getPriority(child.pid!);
   expect(lowerPriority(child.pid!, 0)).toBeNull();

@@ -25,7 +25,7 @@ test('a host that the system killed for memory has that as its end, with its pea
   expect(memory.endOf('SIGKILL', '')).toBe('the system killed it because the memory was full; its peak was 2,346 MB');
 });
 
-test.each([3, null])('where that cannot be told (%j), the signal is named with what it often means', (killed) => {
+test.each([3, null])('without a known limit (%j) the signal is named with its usual cause', (killed) => {
   const files = new Files();
   files.killed = killed;
   const memory = new ProcessMemory(files);
@@ -39,7 +39,7 @@ test.each([
   ["terminate called after throwing an instance of 'std::bad_alloc'", 'SIGABRT'],
   ['FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory', 'SIGABRT'],
   ['Failed to allocate memory for requested buffer of size 123', null],
-] as const)('a limit of the process is told by its last words: %s', (lines, signal) => {
+] as const)('a memory limit of the process is recognised by its last output: %s', (lines, signal) => {
   const files = new Files();
   files.peak = null;
   expect(new ProcessMemory(files).endOf(signal, lines)).toBe('it could not allocate memory');
@@ -51,7 +51,7 @@ test('other ends are none of memory', () => {
   expect(memory.endOf(null, '')).toBeNull();
 });
 
-test.runIf(process.platform === 'linux')('the peak of a process is what it has had', async () => {
+test.runIf(process.platform === 'linux')('the peak of a process is its largest resident memory', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trainyard-memory-'));
   const path = join(folder, 'child.mjs');
   writeFileSync(

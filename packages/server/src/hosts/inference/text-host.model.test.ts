@@ -100,7 +100,7 @@ test.each<[string, Partial<InferenceRequest>]>([
   expect(await told(textHost, options)).toEqual(await told(engineHost, options));
 });
 
-test('the text host is well, and ends what is given up', async () => {
+test('the text host is healthy, and ends abandoned requests', async () => {
   expect(await textHost.trouble()).toBeNull();
   const controller = new AbortController();
   const events = textHost.generate(request({ maxTokens: 2000, ignoreEos: true }), controller.signal);

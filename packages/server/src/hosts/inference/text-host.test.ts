@@ -72,14 +72,14 @@ test('tokens and texts are those of the text half, and the service is well', asy
   expect(inference.models).toEqual([{ id: 'tiny/base', contextLength: 512, vocabSize: 261 }]);
 });
 
-test('what the driver cannot do is refused by its field, before the first byte', async () => {
+test('a field that the driver does not support is refused before the first byte', async () => {
   for (const [field, value] of Object.entries({ bad_words: ['x'], top_k: 3, min_tokens: 2, priority: 1 })) {
     const answer = await says('hi', { [field]: value, stream: true });
     expect([answer.statusCode, answer.json<ErrorBody>().error.param]).toEqual([400, field]);
   }
 });
 
-test('a driver that fails in the middle gives one error, in place of the answer or behind what was sent', async () => {
+test('a driver that fails midway gives one error, as the whole answer or after the sent part', async () => {
   const failed = await says('fail');
   expect([failed.statusCode, failed.json<ErrorBody>().error.code]).toEqual([500, 'engine.internal']);
   const { events, isDone } = readEvents((await says('fail', { temperature: 0, stream: true })).body);
@@ -129,7 +129,7 @@ test('a host that is killed gives each request in flight one error, and comes ba
 test.each([
   ['no driver of that name', 'absent', /unknown sampling backend "absent"; known: fixture, other/],
   ['another vocabulary', 'other', /the sampling server has 1000 tokens, the model file 261/],
-])('with %s the host does not start, and says why', async (_what, driver, reason) => {
+])('with %s the host does not start, and names the reason', async (_what, driver, reason) => {
   const refused = textHost(driver);
   onTestFinished(() => refused.close());
   await expect(refused.start()).rejects.toThrow(reason);

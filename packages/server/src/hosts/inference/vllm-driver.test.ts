@@ -179,7 +179,7 @@ test('an adapter of a larger rank than the servers load is refused at its regist
   expect((await register(16)).statusCode).toBe(200);
 });
 
-test('an adapter is loaded on every server when it is published, or the reason of one is told', async () => {
+test('publishing an adapter loads it on every server, or returns the reason of one', async () => {
   const served = (name: string) => ({
     digest: name.repeat(64),
     directoryKey: `checkpoints/${name}`,
@@ -204,7 +204,7 @@ test('an adapter is loaded on every server when it is published, or the reason o
   expect(fakes[0]!.adapters.get(other.digest)).toBe('/checkpoints/d');
 });
 
-test('the servers are told with what they do, to admins alone', async () => {
+test('only admins see the servers and their load', async () => {
   await reply();
   expect((await server.request('GET', '/v1/preview/hosts')).statusCode).toBe(403);
   const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
@@ -216,7 +216,7 @@ test('the servers are told with what they do, to admins alone', async () => {
   expect(answer.body).not.toContain(KEY);
 });
 
-test('what vLLM cannot do is refused by its field, with the reason', async () => {
+test('a field that vLLM does not support is refused with the reason', async () => {
   const refusal = async (fields: object) => (await says(fields)).json<ErrorBody>().error;
   expect(await refusal({ top_n_sigma: 1 })).toMatchObject({
     param: 'top_n_sigma',
@@ -252,7 +252,7 @@ test('each server has its figures, and the key is in no argument', async () => {
   expect(text).not.toContain(KEY);
 });
 
-test('a look at the figures shows what they are then, and not what they were at the look before', async () => {
+test('a read of the metrics is current, not that of the read before', async () => {
   const numRequests = async (): Promise<number> => {
     const lines = (await metrics()).matchAll(/^trainyard_server_requests_total\{.*\} (\d+)$/gm);
     return Array.from(lines, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
@@ -262,7 +262,7 @@ test('a look at the figures shows what they are then, and not what they were at 
   expect(await numRequests()).toBe(before + 1);
 });
 
-test('without a server that can be used the service does not start, and says why', async () => {
+test('without a usable server the service does not start, and names the reason', async () => {
   const broken = textOver({ urls: ['http://127.0.0.1:1'] });
   await expect(broken.start()).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\): start vLLM there/);
   await broken.close();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { BaseScores } from './base-scores.ts';
 
-test('each file is scored once, also for two that ask at once; what failed is tried again', async () => {
+test('each file is scored once, also for concurrent callers; a failed one is tried again', async () => {
   const asked: string[] = [];
   let fails = true;
   const scores = new BaseScores(async (path) => {

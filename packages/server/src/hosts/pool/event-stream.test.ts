@@ -40,7 +40,7 @@ test('many streams have less room each: the whole stays bounded', () => {
   expect(unread.limit).toBe(4_096);
 });
 
-test('what a reader leaves behind is counted', async () => {
+test('events left unread are counted', async () => {
   const { stream } = open();
   const generation = new HostGeneration({ begin: async () => stream, onEnd: () => undefined });
   for (let i = 0; i < 5; i++) stream.push(delta(0));

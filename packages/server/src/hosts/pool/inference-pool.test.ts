@@ -143,7 +143,7 @@ test('the first model is loaded at the start, the others when they are asked', a
   expect([pool.pathOf('b'), pool.pathOf('c')]).toEqual(['/b.gguf', null]);
 });
 
-test('whatever is asked meanwhile waits for one load', async () => {
+test('all concurrent requests wait for one load', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 10, isManual: true });
   const asked = [ask(pool, 'b'), ask(pool, 'b'), pool.of('b').detokenize([1], { signal: NEVER })];
   await turn();
@@ -164,7 +164,7 @@ test('the least recently used model makes room, and comes back when it is asked 
   expect([ids(), opened[0]!.isClosed]).toEqual([['a', 'b', 'c', 'b'], true]);
 });
 
-test('as many go as are needed, and none where that would not do', async () => {
+test('as many models are unloaded as needed, and none if that would not suffice', async () => {
   const pool = await poolOf({ a: 2, b: 2, c: 2, d: 5 }, { budget: 6 });
   await ask(pool, 'b');
   await ask(pool, 'c');
@@ -198,7 +198,7 @@ test('a model in use stays; a request waits until it is free, and the memory rea
   expect(await waiting).toBe('b');
 });
 
-test('what was tokenised is still in memory when it is sampled from', async () => {
+test('a tokenised model is still in memory when it is sampled from', async () => {
   const pool = await poolOf({ a: 4, b: 4 }, { budget: 4 });
   const both = async (id: string) => {
     await pool
@@ -210,7 +210,7 @@ test('what was tokenised is still in memory when it is sampled from', async () =
   expect(ids()).toEqual(['a', 'b', 'a']);
 });
 
-test('a request that found no room within its time is told what to raise', async () => {
+test('a request that timed out waiting for memory names the setting to raise', async () => {
   const pool = await poolOf({ a: 4, b: 4 }, { budget: 6, roomWaitMs: 5 });
   const busy = Promise.withResolvers<void>();
   opened[0]!.gate = busy.promise;
@@ -239,7 +239,7 @@ test('the time to wait for room is not that of loading', async () => {
   expect(await waiting).toBe('b');
 });
 
-test('nobody overtakes a model that waits for room', async () => {
+test('no request overtakes a model that waits for memory', async () => {
   const pool = await poolOf({ a: 4, b: 6, c: 1 }, { budget: 6 });
   const busy = Promise.withResolvers<void>();
   opened[0]!.gate = busy.promise;
@@ -268,7 +268,7 @@ test('a load that fails answers all who waited, without the reason, and is tried
   expect(await again).toBe('b');
 });
 
-test('a client that leaves while it waits leaves nothing behind', async () => {
+test('a client that leaves while it waits leaves no waiter', async () => {
   const pool = await poolOf({ a: 4, b: 4, c: 1 }, { budget: 4 });
   const busy = Promise.withResolvers<void>();
   opened[0]!.gate = busy.promise;
@@ -298,7 +298,7 @@ test('requests that wait for a model count among those in flight', async () => {
   expect(() => pool.checkRoom()).not.toThrow();
 });
 
-test('closing ends a load, and tells whoever waits', async () => {
+test('closing ends a load, and rejects its waiters', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, isManual: true });
   const waiting = ask(pool, 'b').catch((error: unknown) => error);
   await turn();
@@ -329,7 +329,7 @@ test('models in memory hear of adapters that are retired', async () => {
   expect(opened.map(({ retired }) => retired)).toEqual([['first', 'second'], ['second']]);
 });
 
-test('a first model that cannot be loaded is told as it is', async () => {
+test('a first model that cannot be loaded is reported with its own error', async () => {
   const pool = new InferencePool({
     models: [{ id: 'a', served: null, bytes: 0 }],
     budgetBytes: 0,

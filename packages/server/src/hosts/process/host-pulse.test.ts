@@ -37,7 +37,7 @@ async function second(hasSign: boolean, clockMs = 1000): Promise<void> {
   vi.advanceTimersByTime(1000);
 }
 
-test('a stopped host is told once', async () => {
+test('a stopped host is reported once', async () => {
   for (let i = 0; i < 20; i++) await second(true);
   expect(hung).toEqual([]);
   for (let i = 0; i < 60; i++) await second(false);
@@ -53,7 +53,7 @@ test('a machine that sleeps for a night, or a stop of all processes, kills no ho
   expect(hung).toEqual([]);
 });
 
-test('a watcher that was blocked itself blames nobody', async () => {
+test('a watcher that was blocked itself reports no host', async () => {
   await second(true);
   for (let i = 0; i < 4; i++) await second(false, 30_000);
   expect(hung).toEqual([]);

@@ -95,14 +95,14 @@ describe('a host that hangs', () => {
   });
 });
 
-test('a host that is ready is expected to say so, also before its first sign', () => {
+test('a host that is ready must send signs of life, also before its first one', () => {
   const watch = new HostWatch(LIMITS);
   for (let second = 0; second < 200; second++) expect(watch.passed(1000, false)).toBeNull();
   for (let second = 0; second < 15; second++) expect(watch.passed(1000, true)).toBeNull();
   expect(watch.passed(1000, true)).toContain('no sign of life for 16 s');
 });
 
-test('silence is told before anything is done about it, and not after it ends', () => {
+test('silence is reported before any action, and not after it ends', () => {
   const watch = new HostWatch(LIMITS);
   const sign = { numTurns: 1, numSlices: 1, isInSlice: true, cpuMs: 1 };
   watch.heard(sign);

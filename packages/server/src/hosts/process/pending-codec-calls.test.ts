@@ -12,7 +12,7 @@ function start(calls: PendingCodecCalls) {
   return { id, reply };
 }
 
-test('each call gets its own reply, in whatever order they come', async () => {
+test('each call gets its own reply, in any order', async () => {
   const calls = new PendingCodecCalls();
   const [first, second] = [start(calls), start(calls)];
   calls.settle({ kind: 'detokenized', requestId: second.id, text: 'b' });
@@ -28,7 +28,7 @@ test('a refusal keeps its code and its field', async () => {
   await expect(reply).rejects.toMatchObject({ code: 'engine.invalid_request', message: 'no', param: 'tokens' });
 });
 
-test('a host that dies, or is not there, is told to every caller', async () => {
+test('the death or absence of a host rejects every call', async () => {
   const calls = new PendingCodecCalls();
   const replies = [start(calls).reply, start(calls).reply];
   calls.failAll('it is gone');

@@ -42,7 +42,7 @@ async function supervised(limits: Partial<WatchLimits>) {
 /** Waits as long as needed: a process starts slowly on a busy machine. */
 const until = (check: () => void) => expect.poll(() => (check(), true), { timeout: 100_000 }).toBe(true);
 
-test('a stopped process is ended and replaced, and its owner is told at once and once', async () => {
+test('a stopped process is ended and replaced, and its owner is notified once, at once', async () => {
   const { host, lives, losses, numHung } = await supervised({ silenceMs: 5_000 });
   process.kill(lives[0]!, 'SIGSTOP');
   await until(() => expect(lives.length).toBeGreaterThan(1));
@@ -51,7 +51,7 @@ test('a stopped process is ended and replaced, and its owner is told at once and
   expect(host.trouble).toBeNull();
 });
 
-test('whoever waits for the start of a host that is closed meanwhile is told', async () => {
+test('a start is rejected if the host is closed meanwhile', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'trainyard-host-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const modulePath = join(folder, 'loads-for-ever.mjs');
@@ -130,14 +130,14 @@ test.each([
   expect(losses).toEqual([expect.stringMatching(reason)]);
 });
 
-test('a process that ends by itself tells how, without a word of its files', async () => {
+test('a process that ends by itself is reported with its exit status, without paths of its files', async () => {
   const { lives, losses } = await supervised({});
   process.kill(lives[0]!, 'SIGKILL');
   await until(() => expect(lives.length).toBeGreaterThan(1));
   expect(losses).toEqual([expect.stringMatching(/^it was killed \(SIGKILL\), probably because the memory was full/)]);
 });
 
-test('what a host writes is for its owner alone, whatever the mask of the process that started it', async () => {
+test('files of a host are readable by their owner only, under any umask', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-host-'));
   const mask = process.umask(0o002);
   onTestFinished(async () => {

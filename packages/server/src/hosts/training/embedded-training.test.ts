@@ -113,13 +113,13 @@ test('a job that was cut off goes on from its snapshot, and ends as it would hav
   expect((await run(cut)).digest).toBe(whole.digest);
 });
 
-test('what cannot be done comes back with its code and with what a retry is worth', async () => {
+test('an unsupported operation is rejected with its code and its retry advice', async () => {
   const missing = run(sft('missing', { startFrom: 'checkpoints/none' }));
   await expect(missing).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable', retry: 'never' });
   expect(await blobs.localDirectory('checkpoints/missing')).toBe(null);
 });
 
-test('what is to multiply in bf16 is asked for at the start, not by the first job', async () => {
+test('bf16 products are requested at the start, not by the first job', async () => {
   const without = trainingWith({ oneDnnPath: '/nowhere/libdnnl.so.3' });
   await expect(without.start()).rejects.toThrow(/cannot start: cannot load oneDNN from \/nowhere\/libdnnl\.so\.3/);
   await without.close();

@@ -45,7 +45,7 @@ test('snapshots are folders of this machine, everything else is a blob; both are
   expect(await blobs.listDirectories()).toEqual([]);
 });
 
-test('what cannot be written leaves nothing, and not what is full unsaid', async () => {
+test('a failed write leaves nothing, and the error names the full disk', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
   for (const name of ['job-1/step-1', 'checkpoints/c-1']) {
     const failed = versions.write(name, () => {

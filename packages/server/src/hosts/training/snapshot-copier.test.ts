@@ -39,7 +39,7 @@ function machine(name: string, numSteps = 0) {
 
 const snapshot = (numGradientSteps: number) => ({ directoryKey: 'snapshots/job/1-a', numGradientSteps });
 
-test('what is copied on one machine is there on another, which has the steps behind it', async () => {
+test('a snapshot copied on one machine is found on another, which has the steps after it', async () => {
   const [one, two] = [machine('one', 3), machine('two')];
   expect(await two.copier.copy('job', 'snapshots/none')).toBeNull();
   expect(await one.copier.copy('job', 'snapshots/job/1-a')).toBe(3);
@@ -61,15 +61,15 @@ test('a machine that has got further goes on from its own', async () => {
   expect(further.has()).toEqual(['progress.json', 'step-4']);
 });
 
-test('a snapshot that is gone or damaged is told, and blobs that are not to be had are waited for', async () => {
+test('a missing or damaged snapshot is reported, and unreachable blobs are awaited', async () => {
   const { copier } = machine('two');
   expect(await copier.bring('job', snapshot(3))).toBe('its snapshot in the blobs is missing, so it starts without one');
   const staged = await blobs.stageDirectory();
   await blobs.commitDirectory(staged, 'snapshots/job/1-a');
   expect(await copier.bring('job', snapshot(3))).toContain('its snapshot in the blobs is damaged');
   const reading = vi.spyOn(blobs, 'localDirectory');
-  reading.mockRejectedValueOnce(new StoreError('store.blob_corrupt', 'not what was put there'));
-  expect(await copier.bring('job', snapshot(3))).toContain('not what was put there');
+  reading.mockRejectedValueOnce(new StoreError('store.blob_corrupt', 'other bytes than were stored'));
+  expect(await copier.bring('job', snapshot(3))).toContain('other bytes than were stored');
   reading.mockRejectedValueOnce(new StoreError('store.unavailable', 'no bucket'));
   await expect(copier.bring('job', snapshot(3))).rejects.toMatchObject({ code: 'store.unavailable' });
 });

@@ -95,7 +95,7 @@ async function stepsOf(store: SqlStore, { id: modelId }: Model): Promise<number[
   return (await store.listCheckpoints({ modelId, limit: 1000 })).items.map(({ step }) => step);
 }
 
-test('a round keeps what the policy says, moves the rest to the bin, and removes optimizer states', async () => {
+test('a round keeps the policy’s checkpoints, moves the rest to the bin, and removes optimizer states', async () => {
   const service = await openService();
   const { store, blobs, keep, retired, logged } = service;
   const model = await addModel(store);
@@ -215,7 +215,7 @@ test('of many removed steps the newest stay in the bin for a day, the others for
   expect(new Set((await service.blobs.listBin()).map(({ key }) => key))).toEqual(new Set([keys[1], keys[2]]));
 });
 
-test('what a job that waits was submitted with stays until it has ended', async () => {
+test('the inputs of a waiting job stay until it has ended', async () => {
   const service = await openService();
   const { store, clock, keep } = service;
   const model = await addModel(store);

@@ -49,7 +49,7 @@ async function addModel(store: SqlStore, name: string): Promise<string> {
   return made.model.id;
 }
 
-test('what the policy would remove is counted by model with its bytes, and stays', async () => {
+test('checkpoints that the policy would remove are counted per model with their bytes, and stay', async () => {
   const { store, find, train } = await openService();
   expect(await find('last=2')).toEqual(['--keep-checkpoints would remove nothing now']);
   const long = await train('long', 5);

@@ -101,7 +101,7 @@ function barrier() {
   return { reached: reached.promise, open: opened.resolve };
 }
 
-test('an export gets what it needs and ends with its files in place', async () => {
+test('an export gets its inputs and ends with its files in place', async () => {
   const { id } = await queue();
   const done = await end(id);
   expect(transfers.requests).toMatchObject([
@@ -118,7 +118,7 @@ test('an export gets what it needs and ends with its files in place', async () =
   expect(await leftovers()).toEqual([done.directoryKey]);
 });
 
-test('a failure is told with its code, and leaves nothing', async () => {
+test('a failure is reported with its code, and leaves nothing', async () => {
   transfers.behave = () =>
     Promise.reject(new TransferError({ code: 'trainer.disk_full', message: 'no space left to write the export' }));
   const { id } = await queue();

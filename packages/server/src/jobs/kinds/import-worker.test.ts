@@ -132,7 +132,7 @@ test('an adapter is checked against the base model that it was begun for', async
 });
 
 test.each(['before its files are read', 'while they are read', 'and the import goes through'])(
-  'an adapter that is deleted %s is gone, whatever the import says of its files',
+  'an adapter that is deleted %s is gone, with any result of the import',
   async (when) => {
     if (when.startsWith('before'))
       vi.spyOn(blobs, 'get').mockImplementationOnce(() => deleteAdapter().then(() => blobs.get('uploads/a/config')));
@@ -148,14 +148,14 @@ test.each(['before its files are read', 'while they are read', 'and the import g
   },
 );
 
-test('what was imported and cannot be recorded leaves nothing behind, and can be committed again', async () => {
+test('an import that cannot be recorded leaves nothing, and can be committed again', async () => {
   vi.spyOn(store, 'finishImport').mockRejectedValueOnce(new Error('disk full'));
   await expect(imports.commit(adapter)).rejects.toThrow('disk full');
   expect((await kept()).directories).toEqual([]);
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
 });
 
-test('a commit that failed on the disk and reached it all the same is told as done, and keeps its files', async () => {
+test('a commit that reached the disk despite an error is reported as done, and keeps its files', async () => {
   const finishImport = store.finishImport.bind(store);
   vi.spyOn(store, 'finishImport').mockImplementationOnce(async (...input) => {
     await finishImport(...input);
@@ -177,7 +177,7 @@ test.each(['stageDirectory', 'commitDirectory'] as const)(
 );
 
 test.each(['localFile', 'get'] as const)(
-  'what another has committed while its files were looked for is committed: %s',
+  'an adapter that another process commits during the file check is committed: %s',
   async (method) => {
     const look = vi.spyOn(blobs, method) as Mock<(key: string) => Promise<unknown>>;
     look.mockImplementationOnce(async (key) => {
@@ -220,7 +220,7 @@ test('an import that another process runs is waited for, and fails here with the
   await other.close();
 });
 
-test('a commit whose base model no trainer has is told so after a while; its import begins with the next that has it', async () => {
+test('a commit without a trainer of its base model reports that after a while; the import starts with such a trainer', async () => {
   await imports.stop();
   // As in an API-only process.
   const asked = newWorker(store, { baseModels: [], maxAbsenceMs: 700 });
@@ -268,7 +268,7 @@ test('a trainer that comes in time is waited for', async () => {
   await asked.stop();
 });
 
-test('a stop tells who waits, and gives the import back: the next start ends it', async () => {
+test('a stop notifies the waiting caller and releases the import: the next start finishes it', async () => {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   transfers.behave = (signal) => {

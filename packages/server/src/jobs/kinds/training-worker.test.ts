@@ -183,7 +183,7 @@ async function trainStep(model: Model): Promise<void> {
   await until(async () => expect(await status(job)).toBe('succeeded'));
 }
 
-test('a job shows what it ignores and drops in its start, and what it did in its end', async () => {
+test('the start event of a job has ignored and dropped items, the end event its results', async () => {
   const job = await submit(await newModel('one'), { plot_tensors: true, newer: 1 });
   const { output } = await backend.begun();
   backend.step(0);
@@ -232,7 +232,7 @@ describe('a new step', () => {
       .filter(({ type }) => type === 'warning')
       .map(({ data }) => data as { code: string; message: string });
 
-  test('is loaded where it is sampled from before its job ends', async () => {
+  test('is loaded in the engines before its job ends', async () => {
     await worker.stop();
     const loaded: unknown[] = [];
     const mayEnd = Promise.withResolvers<void>();
@@ -429,7 +429,7 @@ describe('snapshots in the blobs', () => {
     await until(async () => expect(existsSync(folder)).toBe(false));
   });
 
-  test('a service that is asked to end leaves the newest one behind', async () => {
+  test('a service that ends leaves the newest one', async () => {
     await worker.stop();
     startWorker({ snapshotSteps: 100 });
     const job = await submit(await newModel('one'));
@@ -469,7 +469,7 @@ describe('snapshots in the blobs', () => {
   });
 });
 
-test('a job in which nothing could be trained succeeds, and says so', async () => {
+test('a job without anything to train succeeds with a warning', async () => {
   const job = await submit(await newModel('one'));
   await backend.begun();
   await backend.succeed(null, { num_groups_dropped_equal_rewards: 2, num_groups_dropped_too_long: 1 });
@@ -482,7 +482,7 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: null });
 });
 
-test('what an ended job leaves cannot be removed: its own checkpoint stays', async () => {
+test('the own checkpoint of an ended job cannot be removed', async () => {
   const model = await newModel('one');
   await trainStep(model);
   const before = (await store.getCheckpoint(model.id, 1))?.directoryKey ?? 'none';
@@ -658,7 +658,7 @@ describe('a run that ends', () => {
   });
 });
 
-describe('what clients read of a failure', () => {
+describe('errors shown to clients', () => {
   test.each([
     [
       new TrainingRunError({
@@ -684,7 +684,7 @@ describe('what clients read of a failure', () => {
     const told = JSON.stringify([await events(job), await store.getJob(job.id)]);
     expect(told).toContain(expected);
     expect(told).not.toContain('/srv');
-    expect(logged.join(), 'the log says what it was').toContain('/srv');
+    expect(logged.join(), 'the log has the cause').toContain('/srv');
   });
 });
 
@@ -720,7 +720,7 @@ describe('control', () => {
     await other.close();
   });
 
-  test('a paused job keeps its snapshots, lets other models train, and goes on where it was', async () => {
+  test('a paused job keeps its snapshots, lets other models train, and resumes', async () => {
     const [one, two] = [await newModel('one'), await newModel('two')];
     const job = await submit(one);
     const later = await submit(one);
@@ -771,7 +771,7 @@ describe('control', () => {
     ]);
   });
 
-  test('a job that is cancelled while it is paused leaves no snapshots, also when nobody was there', async () => {
+  test('a job cancelled while paused leaves no snapshots, also without a running worker', async () => {
     const model = await newModel('one');
     for (const isThere of [true, false]) {
       const job = await submit(model);

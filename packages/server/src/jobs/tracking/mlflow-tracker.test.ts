@@ -37,7 +37,7 @@ beforeEach(async () => {
 afterEach(() => server.close());
 const signal = () => AbortSignal.timeout(60_000);
 
-it('sends the user and the password of its address, and says when they are wrong', async () => {
+it('sends the user and the password of its address, and reports wrong ones', async () => {
   server.authorization = `Basic ${Buffer.from('me:s cret').toString('base64')}`;
   const { url } = server;
   url.username = 'me';
@@ -52,7 +52,7 @@ it('sends the user and the password of its address, and says when they are wrong
   });
 });
 
-it('a server that is none, one that is not there and one that hangs are told apart from what it refuses', async () => {
+it('a wrong server, an absent one and a hanging one are distinguished from a refusal', async () => {
   const other = createServer((_request, response) => void response.writeHead(404).end('<h1>Not here</h1>'));
   const hanging = createServer(() => {});
   const urls = await Promise.all(
@@ -78,7 +78,7 @@ it('a server that is none, one that is not there and one that hangs are told apa
 });
 
 test.each(['mlflow', 'wandb:http://host', 'mlflow:file:///etc', 'mlflow:http://', 'http://host:5000'])(
-  'the setting %j is refused with what it may be',
+  'the setting %j is refused with the allowed values',
   (setting) => {
     expect(() => openTracker(setting)).toThrow('mlflow:http://HOST:PORT');
   },

@@ -80,7 +80,7 @@ test('every model has a run there, with each gradient step and each log, at the 
   expect(details.tracked_run).toEqual({ tracker: 'scripted', id: 'run-0', url: null });
 });
 
-test('a tracker that fails is told everything later, once, and nothing of the service notices', async () => {
+test('a failing tracker gets everything later, once, and does not disturb the service', async () => {
   const modelId = await server.makeModel('agent');
   const step = await runningJob(modelId);
   tracker.failure = new TrackerError('unreachable', 'it does not answer');
@@ -101,7 +101,7 @@ test('a tracker that fails is told everything later, once, and nothing of the se
   expect(tracker.runs.size).toBe(1);
 });
 
-test('a model that was there before counts its gradient steps from where it is', async () => {
+test('gradient steps of an existing model are counted from its current step', async () => {
   const modelId = await server.makeModel('old');
   const step = await runningJob(modelId);
   await step(0, 4);
@@ -114,7 +114,7 @@ test('a model that was there before counts its gradient steps from where it is',
   expect([...(late.runs.get('run-0')?.points.values() ?? [])].map((point) => point.step)).toEqual([1]);
 });
 
-test('a run goes with its model; where it could not, the answer says so and it goes later', async () => {
+test('deleting a model deletes its run; if that fails, the answer reports it and it is retried', async () => {
   const remove = async (id: string) =>
     (await server.request('DELETE', `/v1/preview/models/${id}`)).json<DeleteModelResponse>().deleted_run;
   const [first, second] = [await server.makeModel('one'), await server.makeModel('two')];
@@ -130,7 +130,7 @@ test('a run goes with its model; where it could not, the answer says so and it g
   expect(tracker.runs.size).toBe(2);
 });
 
-test('a run that somebody deleted there is begun anew', async () => {
+test('a run deleted on the tracker is created again', async () => {
   const modelId = await server.makeModel('agent');
   await tellAll();
   only().isDeleted = true;
@@ -139,7 +139,7 @@ test('a run that somebody deleted there is begun anew', async () => {
   expect(values('val/reward', 1)).toEqual([[0, 0.5]]);
 });
 
-test('while it runs it tells by itself, and its trouble is told once to the log and to admins', async () => {
+test('it sends updates while it runs, and reports its failure once to the log and to admins', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
@@ -166,7 +166,7 @@ test('while it runs it tells by itself, and its trouble is told once to the log 
   expect(logged.slice(1)).toEqual(['tracker scripted: accepts runs']);
 });
 
-test('a tracker that is not there at the start is told in one line, and later of what happened meanwhile', async () => {
+test('a tracker that is absent at the start is one log line, and gets the missed events later', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const other = new ScriptedTracker();

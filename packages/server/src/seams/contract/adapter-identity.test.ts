@@ -68,7 +68,7 @@ test.each([[null], [{ format: 'pt' }]])(
   },
 );
 
-test('one whose file says its alpha is known by its digest', async () => {
+test('an adapter whose file has its alpha is identified by its digest', async () => {
   const model = await stored('new/a', 8, { format: 'pt', lora_alpha: '8' });
   const { digest } = model as { digest: string };
   expect(await findAdapter(blobs, model, HERE)).toMatchObject({ digest });

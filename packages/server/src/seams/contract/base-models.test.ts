@@ -6,12 +6,12 @@ const small = { id: 'tiny/small', contextLength: 512, vocabSize: 1000 };
 const large = { id: 'tiny/large', contextLength: 2048, vocabSize: 2000 };
 const models = new BaseModels(() => [small, large]);
 
-test('the first is meant where none is named', () => {
+test('the first is the default', () => {
   expect(models.default).toBe(small);
   expect(models.all).toEqual([small, large]);
 });
 
-test('one is found by its id, and another is unknown, with what is served', () => {
+test('a model is found by its id; an unknown id is refused with the served models', () => {
   expect(models.named('tiny/large')).toBe(large);
   expect(models.find('tiny/other')).toBeNull();
   expect(() => models.named('tiny/other')).toThrow(
@@ -23,7 +23,7 @@ test('one is found by its id, and another is unknown, with what is served', () =
   );
 });
 
-test('a trained model knows its own; one of another base is refused, with what is served', () => {
+test('a trained model has its own; one of another base is refused with the served models', () => {
   expect(models.under({ baseModel: 'tiny/large' }, { field: 'model' })).toBe(large);
   const refused = () => models.under({ baseModel: 'tiny/other' }, { field: 'model', name: 'agent' });
   expect(refused).toThrow(

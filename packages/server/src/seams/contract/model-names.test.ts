@@ -103,7 +103,7 @@ describe('every form of a name', () => {
       await expect(resolve(half)).rejects.toMatchObject({ code: 'request.unknown_model' });
   });
 
-  test('a name of another tenant is the same 404 as one that nobody has', async () => {
+  test('a name of another tenant is the same 404 as an unused one', async () => {
     for (const name of ['agent', 'acme/demo/agent', 'wandb-artifact:///acme/demo/agent:step1']) {
       await expect(resolve(name, 'rival')).rejects.toMatchObject({
         code: 'request.unknown_model',

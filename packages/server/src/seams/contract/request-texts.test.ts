@@ -24,7 +24,7 @@ test.each([null, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)])(
   },
 );
 
-test('what a request does not ask for is not said, and is there again', () => {
+test('default fields are omitted from the text, and restored on reading', () => {
   const request: GenerateRequest = {
     ...DEFAULT_GENERATE,
     requestId: 'r',
@@ -73,7 +73,7 @@ test.each([0, 1, 20_000])('%d ids of a prompt come out as they went in, one prom
   expect(readRequestEvents(requestEventsText(events))).toEqual(events);
 });
 
-test('events of several requests come out behind their ids, in order, to the bit', () => {
+test('events of several requests are read back with their ids, in order, to the bit', () => {
   const delta: EngineEvent = {
     kind: 'delta',
     index: 0,

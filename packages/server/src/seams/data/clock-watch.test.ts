@@ -56,7 +56,7 @@ test('a step of less than a day is a service that was off, and a database withou
   expect(await start().read()).toBe(0);
 });
 
-test('a clock that jumps while the service runs is waited for, and trusted at once where it was', async () => {
+test('a clock that jumps while the service runs is distrusted, and trusted at once when it is back', async () => {
   const { state, start, pass } = machine();
   const watch = start();
   expect(await watch.read()).toBe(START);
@@ -82,7 +82,7 @@ test('a clock that keeps jumping is not steady, nor is one whose service starts 
   expect(await watch.read()).toBeNull();
 });
 
-test('an operator may say that the clock is right', async () => {
+test('an operator may confirm that the clock is right', async () => {
   const { state, start } = machine({ isTrusted: true });
   state.now += 40 * DAY_MS;
   const watch = start();

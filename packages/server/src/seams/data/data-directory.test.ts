@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { claimDataDirectory, findRunningService, refuseTakenDataDirectory } from './data-directory.ts';
 
-test('a copy of a folder that is served says that its lock is foreign, and how to go on', () => {
+test('a copy of a folder in use has a foreign lock, and the error names the remedy', () => {
   const place = mkdtempSync(join(tmpdir(), 'trainyard-copy-'));
   onTestFinished(() => rmSync(place, { recursive: true }));
   const [served, copy] = [join(place, 'served'), join(place, 'copy')];

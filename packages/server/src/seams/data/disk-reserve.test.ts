@@ -34,7 +34,7 @@ test('the reserve is written, kept while there is room, and given up when the di
   disk.release();
 });
 
-test('what the reserve is filled with takes space where the file system compresses', () => {
+test('the content of the reserve takes space even on a compressing file system', () => {
   new Disk(folder).take();
   const bytes = readFileSync(path);
   expect(deflateSync(bytes, { level: 1 }).length).toBeGreaterThan(bytes.length * 0.99);

@@ -66,7 +66,7 @@ async function upkeepOf(
   return { logged, upkeep };
 }
 
-test('what has expired is removed at the start and every ten minutes, also after a time that failed, until it is stopped', async () => {
+test('expired items are removed at the start and every ten minutes, also after a failure, until it is stopped', async () => {
   const parts = fakes();
   parts.store.purgeExpired.mockResolvedValueOnce({ numModels: 0, numRequests: 0 });
   parts.store.purgeExpired.mockRejectedValueOnce(new Error('the store is busy'));
@@ -128,7 +128,7 @@ test('no more than the share of all data goes in a day, and a backlog over sever
   expect(numRemoved).toBe(20);
 });
 
-test('while the clock has stepped nothing at all is removed or merged, which is said once in the log and in the notices', async () => {
+test('after a clock step nothing is removed or merged, with one log line and one notice', async () => {
   const parts = fakes();
   let now = Date.UTC(2026, 0, 1);
   let elapsed = 0;
@@ -174,7 +174,7 @@ test('a stop waits for the part in hand and leaves the rest', async () => {
   expect(parts.store.mergeUsage).not.toHaveBeenCalled();
 });
 
-test('the files of ended jobs and of logs go when they are old; what a crash leaves of them goes at the next start', async () => {
+test('old files of ended jobs and logs are removed; remains of a crash are removed at the next start', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-upkeep-'));
   let daysAgo = 40;
   const store = await openTestStore(directory, { clock: () => Date.now() - daysAgo * DAY_MS });

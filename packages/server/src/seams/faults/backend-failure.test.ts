@@ -16,7 +16,7 @@ test.each([
   ['prompt', 'messages'],
   ['constraint', 'response_format'],
   ['toString', 'toString'],
-])('what an engine says of %s is said of %s', (param, field) => {
+])('an engine error about %s is reported for %s', (param, field) => {
   const origins = { prompt: 'messages', constraint: 'response_format' } as const;
   expect(toBackendFailure(fail(param), origins)).toMatchObject({
     code: 'engine.invalid_request',
@@ -25,7 +25,7 @@ test.each([
   });
 });
 
-test('a message names the same fields, by the names of whoever reads it', () => {
+test('a message names the same fields, by the reader’s names', () => {
   const text = naming`${{ field: 'minTokens' }} must be at most ${{ field: 'maxTokens' }}, got minTokens`;
   const failure = toBackendFailure({ ...fail('minTokens'), text });
   expect(failure.message).toBe('min_tokens must be at most max_tokens, got minTokens');
@@ -36,7 +36,7 @@ test('a message names the same fields, by the names of whoever reads it', () => 
   });
 });
 
-test('what refuses as an engine does fails as a back end', () => {
+test('a refusal like an engine’s fails as a back end', () => {
   expect(refusingAsBackend(() => 5)).toBe(5);
   const run = () =>
     refusingAsBackend(() => {

@@ -30,7 +30,7 @@ describe('the answer to a failure', () => {
     }),
   );
 
-  test.each(ofValidation)('of %s in the scope %s has a list of failed checks, whatever found it', (code, scope) => {
+  test.each(ofValidation)('of %s in the scope %s has a list of failed checks', (code, scope) => {
     for (const thrown of [
       Object.assign(new Error('no'), { code }),
       new RequestError(code as RequestErrorCode, 'no'),
@@ -45,7 +45,7 @@ describe('the answer to a failure', () => {
     }
   });
 
-  test('says in which part of the request the parameter is', () => {
+  test('names the part of the request that has the parameter', () => {
     const detailOf = (error: Error) =>
       toErrorAnswer(error, 'training', undefined, (name) => (name === 'q' ? 'query' : 'body')).body.detail;
     expect(detailOf(new RequestError('request.conflict', 'no', { param: 'q' }))).toMatchObject([
@@ -58,7 +58,7 @@ describe('the answer to a failure', () => {
     expect(detailOf(cursor)).toMatchObject([{ loc: ['query', 'after'] }]);
   });
 
-  test('repeats no more of what a client sent than anyone reads', () => {
+  test('quotes a client’s value only up to a readable length', () => {
     const long = `${'x'.repeat(7_999)}🎉${'y'.repeat(1_000_000)}`;
     const items = [{ loc: ['body', long], msg: long, type: 'value_error' }];
     const { body } = toErrorAnswer(new RequestError('request.invalid', long, { param: long, items }), 'inference');
@@ -143,7 +143,7 @@ test('a busy store is 503, to be tried again in a second', () => {
   expect(body.error).toMatchObject({ code: 'store.busy', message: expect.stringContaining('retry') });
 });
 
-test('what can be retried is no refusal of the request itself', () => {
+test('retryable faults have only the statuses 408, 409, 429 and 503', () => {
   const retryable = Object.entries(HTTP_FAULTS).filter(([, fault]) => fault.retryable);
   expect(retryable.map(([, fault]) => fault.status).filter((status) => ![408, 409, 429, 503].includes(status))).toEqual(
     [],

@@ -30,12 +30,12 @@ test.each(reading.map(({ id, paths: [path] }) => [id, path] as const))(
   },
 );
 
-test('a mistyped parameter is told which one was meant', async () => {
+test('a mistyped parameter is answered with the closest one', async () => {
   const { error } = (await server.request('GET', '/v1/preview/models?limt=5')).json<{ error: { message: string } }>();
   expect(error.message).toContain('did you mean limit?');
 });
 
-test('routes of inference take what clients of other services send', async () => {
+test('inference routes accept the parameters of clients of other services', async () => {
   const answer = await server.request('POST', '/v1/messages?beta=true', {
     model: 'tiny/base',
     max_tokens: 4,

@@ -31,7 +31,7 @@ test.each([
   '/v1/fine_tuning/jobs',
   '/v1/files',
   '/sleep',
-])('POST %s is 404 and says what there is', async (path) => {
+])('POST %s is 404 and names the existing routes', async (path) => {
   const response = await server.request('POST', path, { input: 'x' });
   const { error } = response.json<ErrorBody>();
   expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);
@@ -59,7 +59,7 @@ test.each([
   ['/v1//chat/completions/', '/v1/chat/completions/'],
   ['/v1/v1/models/tiny/base', '/v1/models/tiny/base'],
   ['/v1/inference/v1/generate', '/inference/v1/generate'],
-])('POST %s is 404 and says that %s was meant', async (path, meant) => {
+])('POST %s is 404 and suggests %s', async (path, meant) => {
   const response = await server.request('POST', path, { input: 'x' });
   const { error } = response.json<ErrorBody>();
   expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);

@@ -28,13 +28,13 @@ test('a body that fits has no failures', () => {
   expect(failuresOf({ prompt: [1, 2], n: 1 })).toEqual({ isValid: true, errors: [], items: [] });
 });
 
-test('of a small body all failures are told', () => {
+test('all failures of a small body are listed', () => {
   const { isValid, items } = failuresOf({ prompt: [0.5, 1, {}], n: 'x' });
   expect(isValid).toBe(false);
   expect(items.map(({ loc }) => loc.join('.'))).toEqual(['body.prompt.0', 'body.prompt.1', 'body.prompt.2', 'body.n']);
 });
 
-test('of a large body the first failure is told, and no failure of each of its values is kept', () => {
+test('only the first failure of a large body is listed, and failures of its values are not kept', () => {
   const { isValid, errors, items } = failuresOf({ prompt: Array.from({ length: 1_000_000 }, () => 0.5), n: 'x' });
   expect(isValid).toBe(false);
   expect(errors.length).toBeLessThan(10);

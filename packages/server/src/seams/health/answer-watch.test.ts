@@ -4,7 +4,7 @@ import { AnswerWatch } from './answer-watch.ts';
 
 const QUICK = { name: 'bucket', freshMs: 0, timeoutMs: 30 };
 
-test('what answers is well, what refuses or hangs is away within the time limit, and both are well again once they answer', async () => {
+test('a check that answers is well; one that refuses or hangs is away within the time limit, until it answers again', async () => {
   let answer = () => Promise.resolve();
   const watch = new AnswerWatch({ ...QUICK, ask: () => answer() });
   expect(await watch.trouble()).toBeNull();

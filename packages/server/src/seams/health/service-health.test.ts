@@ -51,7 +51,7 @@ test('a database that is away makes a process not ready, which lives on; a busy 
   await other.close();
 });
 
-test('what does not sample is not ready; training in trouble is only degraded', async () => {
+test('failed sampling is not ready; failed training is only degraded', async () => {
   const app = listener();
   server.training.healthy = false;
   expect((await app.inject('/readyz')).statusCode).toBe(200);
@@ -148,7 +148,7 @@ test('a bucket that is away, or has lost its mark, is degraded and ready; an ans
   }
 });
 
-test('a process that ends says so while it still answers, and each answer closes its connection', async () => {
+test('a process that ends reports it while it still answers, and each answer closes its connection', async () => {
   const drain = new Drain();
   const app = listener(drain);
   const chat = (stream: boolean) =>

@@ -34,7 +34,7 @@ function damage(name: string): void {
   utimesSync(path, atime, mtime);
 }
 
-test('a folder without digests is accepted once, said, and has them from then on', async () => {
+test('a folder without digests is accepted once with a report, and has them from then on', async () => {
   await check();
   expect(logged).toEqual([expect.stringContaining('SHA256SUMS is written')]);
   expect(existsSync(join(directory, 'SHA256SUMS'))).toBe(true);
@@ -73,7 +73,7 @@ test('a whole folder of another step is found by the digest in the database', as
   await expect(check('sampling', 'f'.repeat(64))).rejects.toThrow('adapter_model.safetensors is damaged');
 });
 
-test('what is mended passes again', async () => {
+test('a repaired folder passes again', async () => {
   await check();
   const path = join(directory, 'adapter.gguf');
   const whole = readFileSync(path);

@@ -46,7 +46,7 @@ function damage(): void {
   utimesSync(model, atime, mtime);
 }
 
-test('a file is taken as it is at first; a bit that flips later is found before it is opened, whatever its mtime', async () => {
+test('a file is trusted at first; a bit flip is found before the next open, with any mtime', async () => {
   const first = start();
   await first.check(model);
   await recorded();

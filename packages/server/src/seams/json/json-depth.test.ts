@@ -25,7 +25,7 @@ test.each([null, 1, 'text', true, undefined])('%s has no levels', (value) => {
   expect(isDeeperThan(value, 0)).toBe(false);
 });
 
-test('a value of a million levels is told at the limit', () => {
+test('a value of a million levels is refused at the limit', () => {
   const levels = 1_000_000;
   let value: unknown = 1;
   for (let level = 0; level < levels; level++) value = [value];

@@ -34,7 +34,7 @@ test('valid JSON has no fault', () => {
   );
 });
 
-test('a cut is found within the token that it cut, and rubbish behind a value where it begins', () => {
+test('a cut is located within its token, and trailing garbage at its start', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(), (text, at) => {
       expect(jsonFaultPosition(`${text}#`)).toBe(text.length);

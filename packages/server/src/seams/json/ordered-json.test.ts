@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { JsonText, toOrderedJson } from './ordered-json.ts';
 
-test('data is written as JSON.stringify writes it, byte for byte, beside a Map too', () => {
+test('data is written as by JSON.stringify, byte for byte, also next to a Map', () => {
   let numCases = 0;
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.anything()), (value) => {
@@ -40,7 +40,7 @@ test('a Map keeps its order, at any depth, with keys that look like numbers', ()
   expect(JSON.stringify(Object.fromEntries(map))).toMatch(/^\{"4"/);
 });
 
-test('a JSON text stands as it is', () => {
+test('a JSON text is copied unchanged', () => {
   const text = new JsonText('{"id": 1234567890123456789, "f": 1.0, "10": 1, "2": 2}');
   expect(toOrderedJson(text)).toBe(text.text);
   expect(toOrderedJson({ a: [text], b: 1 })).toBe(`{"a":[${text.text}],"b":1}`);

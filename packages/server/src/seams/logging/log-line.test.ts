@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { toLogLine } from './log-line.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
-test('what would act in a terminal is written as its number', () => {
+test('control characters are written as their numbers', () => {
   expect(toLogLine('a\u001b[31mred\u0007\r\u0000\u009b\u202eb\tc')).toBe(
     'a\\x1b[31mred\\x07\\x0d\\x00\\x9b\\u202eb\tc',
   );

@@ -11,7 +11,7 @@ function lines(format: 'text' | 'json') {
   return { log: openLog(options, (line) => written.push(line)), written };
 }
 
-test('a line in JSON is one object, with what it is about', () => {
+test('a line in JSON is one object with its context', () => {
   const { log, written } = lines('json');
   logOf(log, { jobId: 'j', requestId: 'r' })('job j: gone on', { level: 'warn', traceId: 't' });
   log('started');
@@ -30,7 +30,7 @@ test('a line in JSON is one object, with what it is about', () => {
   ]);
 });
 
-test('nobody begins a line of his own, or acts in a terminal, in either form', () => {
+test('no value can start a line of its own or control a terminal, in either format', () => {
   for (const format of ['text', 'json'] as const) {
     const { log, written } = lines(format);
     log(EVIL, { requestId: EVIL });

@@ -8,7 +8,7 @@ const NAMES = fc.constantFrom('a', 'b "quoted"', 'c\nd');
 const SEEN = fc.array(fc.record({ model: NAMES, reason: NAMES, value: fc.double({ min: 0, max: 4, noNaN: true }) }));
 const BOUNDS = [0.5, 1, 2];
 
-test('what they tell is what the classes of prom-client tell, to the byte', async () => {
+test('the text equals that of the classes of prom-client, to the byte', async () => {
   await fc.assert(
     fc.asyncProperty(SEEN, async (seen) => {
       const [own, theirs] = [new Registry(), new Registry()];
@@ -30,7 +30,7 @@ test('what they tell is what the classes of prom-client tell, to the byte', asyn
   );
 });
 
-test('a series is told from the moment it is asked for', async () => {
+test('a series is listed from its first use', async () => {
   const registry = new Registry();
   new Counts({ name: 'ends_total', help: 'Ends.', labelNames: ['model'], registry }).of('a');
   expect(await registry.metrics()).toContain('ends_total{model="a"} 0\n');

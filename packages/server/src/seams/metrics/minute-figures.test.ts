@@ -27,7 +27,7 @@ test('sums are read once a minute, and again after a failure', async () => {
   expect(numReads).toBe(3);
 });
 
-test('bytes of checkpoints are told by part, and left out while the database does not answer', async () => {
+test('bytes of checkpoints are listed per part, and omitted while the database does not answer', async () => {
   const metrics = new ServiceMetrics();
   const sources = {
     training: { trouble: () => null },

@@ -47,7 +47,7 @@ test('an answer that is computed again gives its room to those that wait', async
   expect(memory.hold().take(output(1))).not.toBeNull();
 });
 
-test('answers that nobody reads refuse further ones, until they are gone', () => {
+test('unread answers make further ones fail until they are gone', () => {
   const memory = new AnswerMemory(100);
   const unread = memory.hold();
   expect(unread.take(output(120))).toBeNull();

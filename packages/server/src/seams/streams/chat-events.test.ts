@@ -4,7 +4,7 @@ import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
 import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { openGeneration } from './chat-events.ts';
 
-test.each([0, 1])('a generation is ended behind %i of its events, and its source with it', async (numRead) => {
+test.each([0, 1])('returning after %i of its events ends the generation and its source', async (numRead) => {
   const inference = new ScriptedInference();
   inference.script = (request) => replies(request, [{ ids: [5], text: 'a' }]);
   const meter = { promptTokens: 0, completionTokens: 0 };

@@ -31,7 +31,7 @@ function generationOf(items: readonly (OutputEvent | CompletedEvent)[], failure?
 const tell = (event: OutputEvent | CompletedEvent): string | null =>
   event.kind === 'completed' ? null : event.text === '' ? null : event.text;
 
-test('what comes first, then what is told of each output; the generation ends with it', async () => {
+test('the first events come first, then those of each output; the generation ends with it', async () => {
   const { log, generation } = generationOf([delta('a'), delta(''), delta('b'), COMPLETED]);
   const told = new MappedEvents(generation, ['first', 'second'], tell);
   expect(await Array.fromAsync(told)).toEqual(['first', 'second', 'a', 'b']);
@@ -39,7 +39,7 @@ test('what comes first, then what is told of each output; the generation ends wi
   expect(await told.next()).toEqual({ done: true, value: undefined });
 });
 
-test('the end itself may be told', async () => {
+test('the end itself may be an event', async () => {
   const { log, generation } = generationOf([delta('a'), COMPLETED]);
   const told = new MappedEvents(generation, [], ({ kind }) => kind);
   expect(await Array.fromAsync(told)).toEqual(['delta', 'completed']);
@@ -57,15 +57,15 @@ test.each([1, 3])('a reader that leaves at item %d ends the generation', async (
   expect(log).toEqual(['ended']);
 });
 
-test('a failure, of the source or of what is told, is its reader’s behind the end of the generation', async () => {
+test('a failure of the source or of the mapping reaches the reader after the generation has ended', async () => {
   const broken = generationOf([delta('a')], new Error('it broke'));
   await expect(Array.fromAsync(new MappedEvents(broken.generation, [], tell))).rejects.toThrow('it broke');
   expect(broken.log).toEqual(['ended']);
   const untold = generationOf([delta('a'), COMPLETED]);
   const told = new MappedEvents(untold.generation, [], () => {
-    throw new Error('it cannot be told');
+    throw new Error('it cannot be mapped');
   });
-  await expect(Array.fromAsync(told)).rejects.toThrow('it cannot be told');
+  await expect(Array.fromAsync(told)).rejects.toThrow('it cannot be mapped');
   expect(untold.log).toEqual(['ended']);
   expect(await told.next()).toEqual({ done: true, value: undefined });
 });

@@ -7,7 +7,7 @@ import { OutputGatherer } from './output-gatherer.ts';
 
 const TOKENS: ScriptedStep[] = Array.from({ length: 7 }, (_, i) => ({ ids: [10 + i], text: `${i}` }));
 
-test('a chunk holds as many tokens as the interval, and the last one what is left', async () => {
+test('a chunk has as many tokens as the interval, and the last one the rest', async () => {
   const chat: ScriptedChat = { steps: TOKENS, logprobs: 0, format: { streamInterval: 3, hasTokenIds: true } };
   const outputs = await outputsOf(chat);
   expect(outputs.map((output) => [output.delta.content, output.token_ids])).toEqual([
@@ -23,7 +23,7 @@ test('a chunk holds as many tokens as the interval, and the last one what is lef
   expect(outputs.map((output) => output.finish_reason)).toEqual([null, null, 'stop']);
 });
 
-test('choices wait each for itself, and running usage counts what was sent', async () => {
+test('each choice has its own interval, and running usage counts the sent tokens', async () => {
   const stream = { hasUsage: true, hasContinuousUsage: true };
   const chunks = await chunksOf({ steps: TOKENS, n: 2, format: { streamInterval: 4, stream } });
   expect(chunks.map((chunk) => [chunk.choices[0]?.index, chunk.usage?.completion_tokens])).toEqual([

@@ -37,7 +37,7 @@ test('of an answer that another engine began again, only its outputs are read, r
   expect(inference.lastRequest.isWhole).toBe(true);
 });
 
-test('of an answer that another engine began again, only what is kept takes room', async () => {
+test('an answer restarted on another engine takes memory only for its kept part', async () => {
   const inference = new ScriptedInference();
   inference.script = function* (request) {
     const events: EngineEvent[] = [...replies(request, [{ ids: [5, 6], text: 'hi' }])];
@@ -52,7 +52,7 @@ test('of an answer that another engine began again, only what is kept takes room
   expect(hold.numEntries).toBe(meter.completionTokens);
 });
 
-test('a reader that leaves a whole answer pays for what was computed of it', async () => {
+test('a reader that leaves a whole answer pays for its computed tokens', async () => {
   const inference = new ScriptedInference();
   inference.script = function* (request) {
     yield* [...replies(request, [{ ids: [5, 6], text: 'hi' }])].slice(0, 2);

@@ -12,7 +12,7 @@ import { readTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
 const SETTINGS = { serviceVersion: '1.2.3', role: 'api', instance: 'one' };
-const PROMPT = 'a prompt that nobody else may read';
+const PROMPT = 'a confidential prompt';
 /** Maximum difference of two spans about one moment. */
 const SPAN_CLOCK_NS = 2_000_000n;
 const CLIENT = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' };
@@ -76,7 +76,7 @@ describe('without an endpoint', () => {
     expect(logged).toEqual([]);
   });
 
-  test('what is not known is told', async () => {
+  test('an unknown exporter is reported', async () => {
     Object.assign(process.env, { OTEL_TRACES_EXPORTER: 'zipkin' });
     expect(await openTracing({ ...SETTINGS, log: (line) => void logged.push([line]) })).toBeNull();
     expect(logged[0]?.[0]).toContain('OTEL_TRACES_EXPORTER is zipkin');
@@ -270,7 +270,7 @@ describe('a job', () => {
     expect(new Set(receiver.spans.map(({ traceId }) => traceId))).toEqual(new Set([whole.traceId]));
   });
 
-  test('that fails says by what, and one that was stopped while nobody worked on it has an end too', async () => {
+  test('that fails has its error, and one that was stopped without a worker has an end too', async () => {
     const tracing = await open();
     new JobTrace(tracing, job, 1).end('failed', 'trainer.non_finite');
     traceJobStopped(tracing, { ...job, id: 'another' });
@@ -321,7 +321,7 @@ describe('an engine on another machine', () => {
     expect(engine.attributes).toEqual({ 'trainyard.base_model': 'tiny/base', 'trainyard.request.id': 'r-3' });
   });
 
-  test("logs what fails there with the id of the client's request, with traces and without", async () => {
+  test("logs failures there with the id of the client's request, with traces and without", async () => {
     const tracing = await open();
     for (const told of [tracing, null]) {
       const { inference, server } = await behind(told);
@@ -370,7 +370,7 @@ describe('an exporter that does not get through', () => {
     expect(receiver.spans).toEqual([]);
   });
 
-  test('is missing: requests are answered, it is said once, and what waits is bounded', async () => {
+  test('is missing: requests are answered, the log has one line, and the queue is bounded', async () => {
     const tracing = await open({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:secret@127.0.0.1:9',
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
@@ -385,7 +385,7 @@ describe('an exporter that does not get through', () => {
     expect(logged[0]?.[0]).not.toContain('secret');
   });
 
-  test('that comes back gets no more than what could wait', async () => {
+  test('that comes back gets no more than the queue holds', async () => {
     receiver.behaviour = 'hangs';
     const tracing = await open({ OTEL_BSP_MAX_QUEUE_SIZE: '32', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16' });
     for (let index = 0; index < 500; index++) tracing.tracer.startSpan('many').end();

@@ -32,7 +32,7 @@ test.each(['postgress://trainyard@db/there', 'Postgres://u:12/3@db/there', 'mysq
   },
 );
 
-test('what is no backup is restored nowhere, and no data folder is made for it', async () => {
+test('a folder that is no backup is not restored, and no data folder is created for it', async () => {
   const dataDirectory = join(folder, 'restored');
   const database = { kind: 'sqlite', path: dataPaths(dataDirectory).database } as const;
   const restored = restoreData({ dataDirectory, database, bucket: null }, from);

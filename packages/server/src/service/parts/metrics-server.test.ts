@@ -21,7 +21,7 @@ function listener(parts: Partial<MetricsServerParts> = {}, drain = new Drain()) 
   return createMetricsServer({ store, metrics, access: 'open', health, allowedHosts: [], ...parts });
 }
 
-test('a trainer tells what it does and how long jobs wait, and nothing of sampling', async () => {
+test('a trainer reports its work and the waiting times of jobs, and nothing about sampling', async () => {
   const modelId = await server.makeModel('waiting');
   await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const app = listener();
@@ -82,7 +82,7 @@ test('it asks for the same key as a service that others reach, or has none at al
   await off.close();
 });
 
-test('its address is this machine unless it says another, and only of a process without one', () => {
+test('it listens on loopback by default, and only in a process without HTTP', () => {
   const read = (metricsListen: string, role = 'trainer') =>
     resolveConfig({ flags: { metricsListen, role, database: 'postgres://u@db/x' }, environment: {}, configPath: null })
       .metricsListen;

@@ -100,7 +100,7 @@ test.each([
     },
   ],
   ['damaged', () => writeFileSync(database, 'not a database at all, but longer than nothing')],
-])('a start with a %s database beside checkpoints changes nothing, and names the ways out', async (how, lose) => {
+])('a start with a %s database next to checkpoints changes nothing, and names the remedies', async (how, lose) => {
   await train(await open(), '1');
   await close();
   lose();
@@ -132,7 +132,7 @@ test('a new data folder starts, and so does one whose database has no blobs yet'
   expect(logged).toEqual([]);
 });
 
-test('an older database starts, keeps what came after it, and takes it in where it is asked to', async () => {
+test('an older database starts, keeps later checkpoints, and adopts them on request', async () => {
   await train(await open(), '1');
   await close();
   copyFileSync(database, join(folder, 'older'));
@@ -174,7 +174,7 @@ test('checkpoints of releases without a manifest become models of their own', as
   expect(model).toMatchObject({ baseModel: 'served/base', lora: { rank: 4, alpha: 8, targets: ['q', 'v'] } });
 });
 
-test('a database with other blobs than its own is refused, and takes them over where it is asked to', async () => {
+test('a database with other blobs than its own is refused, and adopts them on request', async () => {
   await train(await open(), '1');
   await close();
   const other = join(folder, 'other.sqlite');

@@ -61,7 +61,7 @@ describe('resolveConfig', () => {
     });
   });
 
-  it('has parts of a service only where they can meet', () => {
+  it('splits a service into parts only if they can reach each other', () => {
     const database = 'postgres://u@db/x';
     const environment = { TRAINYARD_ENGINE_SECRET: 's'.repeat(32) };
     for (const role of ['api', 'engine', 'trainer', 'api,engine', 'api,trainer', 'engine,trainer'] as const) {
@@ -117,7 +117,7 @@ describe('resolveConfig', () => {
     expect(config({ logprobsMode: 'processed_logprobs', vllm }).logprobsMode).toBe('processed_logprobs');
   });
 
-  it('refuses settings of what is not there', () => {
+  it('refuses settings of absent parts', () => {
     const config = (flags: Record<string, string>) => () =>
       resolveConfig({ flags, environment: { TRAINYARD_ENGINE_SECRET: 's'.repeat(32) }, configPath: null });
     for (const [name, value] of [

@@ -121,7 +121,7 @@ const ONEDNN_FILE = 'libdnnl.so.3';
 /**
  * Resolves the configuration of a process from flags, environment and config file.
  *
- * @throws {ServerError} `server.config_invalid`, naming the setting, its source, the value and what is allowed; also for settings that exclude each other
+ * @throws {ServerError} `server.config_invalid`, naming the setting, its source, the value and the allowed values; also for settings that exclude each other
  */
 export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const { values, given, models: entries, servers } = readSettings(sources);

@@ -41,7 +41,7 @@ test('the variable is a list by commas, and a config file has a list or one text
   ]);
 });
 
-test('a text that names a file is its path, whatever is in it', () => {
+test('the name of an existing file is a path, with any content', () => {
   const [commas, equals] = [join(folder, 'a,b.gguf'), 'x=y.gguf'];
   writeFileSync(commas, '');
   expect(modelsOf({ environment: { TRAINYARD_MODEL: commas } })).toEqual([`a,b ${commas}`]);

@@ -79,7 +79,7 @@ test.each([
   expect(await isValid(made?.secret ?? '')).toBe(true);
 });
 
-test('the file has the key before the database does: a crash in between locks nobody out', async () => {
+test('the file has the key before the database does, so a crash in between locks no client out', async () => {
   vi.spyOn(store, 'createKey').mockRejectedValueOnce(new Error('the power is cut'));
   await expect(start(null)).rejects.toThrow('the power is cut');
   const kept = readFileSync(keyFile, 'utf8').trim();

@@ -1,6 +1,6 @@
 import { ServerError } from '../../seams/faults/server-error.ts';
 
-/** A setting that is refused; the message names it, its value and what is allowed. */
+/** A refused setting. The message has its name, its value and the allowed values. */
 export function settingFault(message: string): ServerError {
   return new ServerError('server.config_invalid', message);
 }

@@ -53,7 +53,7 @@ test('repetition_detection ends a reply that repeats itself', async () => {
   });
 });
 
-test('a regex holds the reply, whatever stands beside it', async () => {
+test('a regex holds the reply, also next to other constraints', async () => {
   expect(await service.content({ structured_outputs: { regex: 'a', _backend: 'x', bogus: 1 } })).toBe('a');
   expect(await service.content({ structured_outputs: { regex: 'b' }, response_format: { type: 'text' } })).toBe('b');
 });

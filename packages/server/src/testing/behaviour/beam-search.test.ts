@@ -94,7 +94,7 @@ describe('the end token', () => {
       choice.token_ids!.length,
     ]);
 
-  test('completes a beam with its id as the reason, and counts where it is shown', async () => {
+  test('completes a beam with its id as the reason, and counts if it is shown', async () => {
     // Σ logprobs: the end at once -0.97, after a -1.45, after three a -1.17. The search still continues to
     // max_tokens.
     const [first, second] = await beams({ length_penalty: 0 });

@@ -71,7 +71,7 @@ describe('whitespace and other properties', () => {
     expect(await allows(runaway, outputs({ json: SCHEMA }))).toBe(false);
     expect(await allows(' {"a":1}', outputs({ json: SCHEMA }))).toBe(false);
   });
-  test('disable_any_whitespace and whitespace_pattern are heeded, also beside a response_format', async () => {
+  test('disable_any_whitespace and whitespace_pattern apply, also to a response_format', async () => {
     expect(await allows('{"a": 1}', outputs({ json: SCHEMA, disable_any_whitespace: true }))).toBe(false);
     expect(await allows('{"a":1}', outputs({ json: SCHEMA, disable_any_whitespace: true }))).toBe(true);
     expect(await allows('{"a":_1}', outputs({ json: SCHEMA, whitespace_pattern: '_' }))).toBe(true);
@@ -155,7 +155,7 @@ describe('the end', () => {
       reason: 'length',
     });
   });
-  test('min_tokens behind a complete constraint does not keep the reply from ending', async () => {
+  test('min_tokens does not keep a reply with a complete constraint from ending', async () => {
     service.say('abcdef');
     expect(await service.reply({ ...GREEDY, min_tokens: 50, ...outputs({ regex: 'ab' }) })).toMatchObject({
       content: 'ab',
@@ -175,7 +175,7 @@ describe('the end', () => {
       await service.content({ ...GREEDY, max_tokens: 3, skip_special_tokens: false, ...outputs({ regex: '.*' }) }),
     ).not.toContain('im_start');
   });
-  test('raw log-probabilities are of what the constraint left', async () => {
+  test('raw log-probabilities are those under the constraint', async () => {
     service.inference.model.say((_context, row) => void row.fill(0));
     const [first] = (
       await service.answer({ ...GREEDY, logprobs: true, top_logprobs: 4, ...outputs({ choice: ['a', 'b'] }) })
@@ -214,8 +214,8 @@ describe('refused before the first byte, also as a stream', () => {
   });
 });
 
-describe('beside reasoning and tools', () => {
-  test('it begins behind the reasoning, or at once where there is none', async () => {
+describe('next to reasoning and tools', () => {
+  test('it starts after the reasoning, or at once without reasoning', async () => {
     const fields = { ...GREEDY, ...outputs({ regex: 'a+' }) };
     thinker.say('<think>hm, b?</think>aa');
     const [choice] = (await thinker.answer(fields)).choices;
@@ -225,7 +225,7 @@ describe('beside reasoning and tools', () => {
     expect(await thinker.content(fields)).toBe('aaa');
   });
 
-  test('with tools of the model’s choosing a reply is calls, or what it says; a call that is forced takes its place', async () => {
+  test('with tool_choice auto a reply is calls or a message; a forced call replaces the constraint', async () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
     expect(await held('abc', { tools, max_tokens: 3, ...outputs({ regex: 'a+' }) })).toMatch(/^a+$/);
     const call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>';

@@ -26,7 +26,7 @@ const post = (body: string, headers: Record<string, string> = {}) =>
 const user = { role: 'user', content: 'x' };
 const MESSAGES = JSON.stringify({ messages: [user], max_tokens: 1 });
 
-describe('what vLLM refuses with 400 before it looks at fields', () => {
+describe('requests that vLLM refuses with 400 before it checks fields', () => {
   test('malformed JSON is 400 with its position', async () => {
     const response = await post('{"messages": [}');
     const { detail, error } = response.json<ErrorBody>();
@@ -78,7 +78,7 @@ describe('the model and its template', () => {
   });
 });
 
-test('every refusal has a message, a type, the field and a code, and says whether to try again', async () => {
+test('every refusal has a message, a type, the field, a code, and a retry hint', async () => {
   for (const fields of [
     { temperature: 5 },
     { n: 2, temperature: 0 },

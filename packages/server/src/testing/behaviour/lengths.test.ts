@@ -54,7 +54,7 @@ describe('refused', () => {
       `This model's maximum context length is ${CONTEXT} tokens. However, your prompt contains ${CONTEXT} input tokens, which leaves no room for a reply: shorten it to at most ${CONTEXT - 1} (context_length_exceeded)`,
     );
   });
-  test('a minimum above what the prompt leaves of the context, with or without a maximum', async () => {
+  test('a minimum above the rest of the context, with or without a maximum', async () => {
     const room = CONTEXT - numPrompt;
     expect(await service.refusal({ min_tokens: room + 1 })).toBe('400 min_tokens');
     expect(await service.refusal({ min_tokens: room + 1, max_tokens: CONTEXT, stream: true })).toBe('400 min_tokens');
@@ -80,7 +80,7 @@ describe('truncate_prompt_tokens', () => {
   test('or its beginning', async () => {
     expect(await kept({ truncate_prompt_tokens: 3, truncation_side: 'right' })).toBe('<|im_start|>us');
   });
-  test('-1 leaves what was asked for, or room for one token', async () => {
+  test('-1 leaves the requested number of tokens free, or one token', async () => {
     const long = ofLength(2 * CONTEXT);
     expect(await lengths({ ...long, truncate_prompt_tokens: -1 })).toEqual([CONTEXT - 1, 1, 'length']);
     expect(await lengths({ ...long, truncate_prompt_tokens: -1, max_tokens: 30 })).toEqual([70, 30, 'length']);

@@ -60,7 +60,7 @@ test('adapters follow: their parent is the base, and their length is its', async
   expect((await service.server.request('GET', '/v1/models/nobody')).statusCode).toBe(404);
 });
 
-test('null and empty are the base model; the answer names what was served', async () => {
+test('null and empty are the base model; the answer names the served model', async () => {
   for (const model of [null, '', 'tiny/base', undefined])
     expect((await service.answer({ model })).model).toBe('tiny/base');
   expect((await service.answer({ model: 'agent' })).model).toBe('acme/demo/agent:step1');

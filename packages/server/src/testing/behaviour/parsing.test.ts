@@ -61,7 +61,7 @@ test.each([
   ['"logit_bias": {"5": -1e400}', ['body', 'logit_bias', '5']],
   ['"chat_template_kwargs": {"a": [1, 1e309]}', ['body', 'chat_template_kwargs', 'a', 1]],
   ['"structured_outputs": {"json": {"enum": [1e999]}}', ['body', 'structured_outputs', 'json', 'enum', 0]],
-])('a number that is infinite here is told by its place: %s', async (field, loc) => {
+])('a number that overflows is reported with its position: %s', async (field, loc) => {
   const body = `{"messages": [{"role": "user", "content": "x"}], ${field}}`;
   const response = await service.server.request('POST', '/v1/chat/completions', body);
   expect(response.statusCode, response.body).toBe(400);

@@ -40,7 +40,7 @@ describe('template variables', () => {
     expect(await variables.prompt(fields)).toBe(prompt);
   });
 
-  test('that would change what is rendered with are refused, other efforts too', async () => {
+  test('that would change the rendered prompt are refused, other efforts too', async () => {
     for (const name of ['chat_template', 'tokenize'])
       expect(await service.refusal({ chat_template_kwargs: { [name]: 'x' } })).toBe('400 chat_template_kwargs');
     expect(await service.refusal({ reasoning_effort: 'extreme' })).toBe('400 reasoning_effort');
@@ -98,7 +98,7 @@ describe('chat_template', () => {
   test('takes the place of the model’s own', async () => {
     expect(await service.prompt({ chat_template: '{{ messages[0].content | upper }}' })).toBe('HELLO');
   });
-  test('that fails, and any where they are not run, is refused', async () => {
+  test('that fails is refused, and any template if they are disabled', async () => {
     expect(await service.refusal({ chat_template: '{{ raise_exception("no") }}' })).toBe('400 chat_template');
     expect(await service.refusal({ chat_template: '{% if' })).toBe('400 chat_template');
     expect(await variables.refusal({ chat_template: 'x' })).toBe('400 chat_template');
@@ -149,7 +149,7 @@ describe('the way of a request', () => {
       expect(await service.refusal({ cache_salt: salt })).toBe('400 cache_salt');
   });
 
-  test('prompt_logprobs compute the prompt, whatever is in the cache', async () => {
+  test('prompt_logprobs compute the prompt, whether or not it is cached', async () => {
     const usage = async (fields: Record<string, unknown>) =>
       (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
     await service.answer();
@@ -157,7 +157,7 @@ describe('the way of a request', () => {
     expect(await usage({ prompt_logprobs: 0 })).toBe(0);
   });
 
-  test('logprob_token_ids tells the logprobs of chosen ids, in their order', async () => {
+  test('logprob_token_ids returns the logprobs of chosen ids, in their order', async () => {
     const answer = await service.answer({ logprobs: true, top_logprobs: 1, logprob_token_ids: [98, 5], max_tokens: 1 });
     const [entry] = answer.choices[0]!.logprobs!.content;
     expect(entry!.top_logprobs.map(({ token, logprob }) => [token, Math.round(logprob)])).toEqual([
@@ -173,7 +173,7 @@ describe('the way of a request', () => {
     for (const nothing of [[], null]) await service.answer({ logprob_token_ids: nothing });
   });
 
-  test('thinking_token_budget ends the reasoning, and changes nothing where there is none', async () => {
+  test('thinking_token_budget ends the reasoning, and has no effect without any', async () => {
     const thinker = await ScriptedService.open({ template: 'thinking' });
     try {
       thinker.say('<think>abcdef</think>Yes');
@@ -191,7 +191,7 @@ describe('the way of a request', () => {
     expect((await service.answer({ thinking_token_budget: 0 })).choices[0]!.message.content).toBe('!');
   });
 
-  test('what speaks of other machines, media and samplers changes nothing', async () => {
+  test('fields about other machines, media and samplers change nothing', async () => {
     const asked = async (fields: Record<string, unknown>) => {
       await service.answer(fields);
       const { requestId: _id, ...request } = service.inference.lastRequest;

@@ -57,7 +57,7 @@ describe('masks', () => {
     expect(await service.content({ ...GREEDY, allowed_token_ids: [C, B] })).toBe('bbbbb');
   });
 
-  test('bad_words keep words out of the reply, as they are and behind a space', async () => {
+  test('bad_words keep words out of the reply, with and without a leading space', async () => {
     service.prefer((reply) => ({ a: reply.endsWith('a') ? 0 : 1, b: reply.endsWith('a') ? 2 : 0 }));
     expect(await service.content(GREEDY)).toBe('ababa');
     expect(await service.content({ ...GREEDY, bad_words: ['ab'] })).toBe('aaaaa');
@@ -102,7 +102,7 @@ describe('masks', () => {
     [{ allowed_token_ids: [A], structured_outputs: { regex: 'ab' } }, 'allowed_token_ids', 1],
     [{ bad_words: ['ab'], structured_outputs: { regex: 'ab' } }, 'bad_words', 1],
     [{ stop_token_ids: [B], min_tokens: 3, structured_outputs: { regex: 'ab' } }, 'min_tokens', 1],
-  ])('masks %#: leave no token later, and one answer says so', async (masks, field, numTokens) => {
+  ])('masks %#: leave no token later, and one answer reports it', async (masks, field, numTokens) => {
     service.prefer({ a: 1 });
     const named = { code: 'engine.no_token_left', type: 'invalid_request_error', param: field };
     const response = await service.server.chat({ ...GREEDY, ...masks });
@@ -117,7 +117,7 @@ describe('masks', () => {
     expect(ends).toMatchObject([{ error: named }]);
   });
 
-  test('a complete constraint ends the reply, whatever masks its end', async () => {
+  test('a complete constraint ends the reply even if a mask excludes the end token', async () => {
     service.prefer({ a: 1, b: 0 });
     const constraint = { structured_outputs: { regex: 'ab' } };
     expect(await service.content({ ...GREEDY, ...constraint, allowed_token_ids: [A, B] })).toBe('ab');

@@ -38,7 +38,7 @@ describe('tokens', () => {
     expect(await service.content({ ...kept, skip_special_tokens: false })).toBe('abc<|im_end|>');
   });
 
-  test('ignore_eos goes on behind every end token, and stops at stop ids and stop strings all the same', async () => {
+  test('ignore_eos continues after every end token, and still stops at stop ids and stop strings', async () => {
     service.say('a<|endoftext|>b');
     const fields = { ignore_eos: true, max_tokens: 5, skip_special_tokens: false };
     expect(await service.reply(fields)).toMatchObject({
@@ -77,7 +77,7 @@ describe('stop strings', () => {
     expect(await service.reply({ stop: 'x', min_tokens: 2 })).toMatchObject({ content: 'xxa', stop: 'x' });
   });
 
-  test('are looked for in what is shown: special tokens only where they are', async () => {
+  test('are searched in the shown text: special tokens count only if they are shown', async () => {
     service.say('a<|im_start|>b');
     expect(await service.reply({ stop: 'ab' })).toMatchObject({ content: '', stop: 'ab' });
     expect(await service.reply({ stop: 'start', skip_special_tokens: false })).toMatchObject({
@@ -86,7 +86,7 @@ describe('stop strings', () => {
     });
   });
 
-  test('a stream holds back what may begin one, not its ids', async () => {
+  test('a stream holds back the possible start of one, not its ids', async () => {
     service.say('aaxbb');
     const { events } = readEvents(
       (await service.server.chat({ stream: true, stop: 'xyz', return_token_ids: true })).body,

@@ -141,7 +141,7 @@ describe('the prompt of a trajectory is that of the chat', () => {
     expect(await trainedPrompt(`"exchanges":{"chat_completions":[${call(messages(args), CHOICE)}]}`)).toEqual(sampled);
   });
 
-  test('with arguments of a choice behind which a call goes on', async () => {
+  test('with arguments of a choice after which a call continues', async () => {
     const args = '{"a":1.0,"10":1,"2":12345678901234567890}';
     const choice = CHOICE.replace(
       '"content":"x"',

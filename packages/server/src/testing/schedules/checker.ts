@@ -101,7 +101,7 @@ export class Checker {
     for (const { key } of await this.#query<{ key: string }>(
       `select key from idempotency_records where status is null and expires_at > ${this.#now() + MINUTE_MS}`,
     ))
-      this.#found(`the request ${key} is in progress, and nobody is at it`);
+      this.#found(`the request ${key} is in progress, and no process works on it`);
   }
 
   /**
@@ -125,7 +125,7 @@ export class Checker {
     for (const { key, digest } of directories) {
       const directory = there.has(key) ? await blobs.localDirectory(key) : null;
       if (directory === null) this.#found(`${key} is named by a row, and is not there`);
-      else if (digest !== null && contentOf(directory) !== digest) this.#found(`${key} is not what its row says`);
+      else if (digest !== null && contentOf(directory) !== digest) this.#found(`${key} differs from its row`);
     }
     for (const key of there) if (!named.has(key)) this.#found(`${key} is there, and no row names it`);
     const keys = new Set(await blobs.listKeys());
@@ -187,7 +187,7 @@ export class Checker {
       const isCancelled = model.jobs.some((job) => job.id === id && job.isCancelled);
       if (isCancelled && status !== 'cancelled') this.#found(`job ${id} was cancelled, and is ${status}`);
       if (status === 'cancelled' && !isCancelled && !model.isDeleted)
-        this.#found(`job ${id} is cancelled, and nobody asked`);
+        this.#found(`job ${id} is cancelled without a request`);
     }
   }
 
@@ -216,7 +216,8 @@ export class Checker {
       if (checkpoint?.digest !== kept)
         this.#found(`step ${index + 1} of model ${model.id} has other weights than undisturbed (${names.join(', ')})`);
       const told = (eventsOf.get(row.id) ?? []).filter(({ type }) => type === 'gradient_step').length;
-      if (told !== numGradientSteps) this.#found(`job ${row.id} told ${told} gradient steps of ${numGradientSteps}`);
+      if (told !== numGradientSteps)
+        this.#found(`job ${row.id} reported ${told} gradient steps of ${numGradientSteps}`);
     }
     const gone = checkpoints.filter(({ deleted_at: at }) => at !== null).map(({ step }) => step);
     if (gone.join() !== [...model.deletedSteps].toSorted((first, second) => first - second).join())
@@ -234,20 +235,22 @@ export class Checker {
     }>('select type, job_id, model_id, event_id from feed');
     const told = rows.flatMap(({ event_id: id }) => (id === null ? [] : [id]));
     if (told.length !== events.length || new Set(told).size !== told.length)
-      this.#found(`the feed tells ${told.length} events of jobs, and there are ${events.length}`);
+      this.#found(`the feed has ${told.length} events of jobs, and there are ${events.length}`);
     const count = (type: string, id: string) =>
       rows.filter((row) => row.type === type && (row.job_id === id || (row.job_id === null && row.model_id === id)))
         .length;
     for (const { id, kind, status } of jobs) {
       if (count('job_queued', id) !== 1)
-        this.#found(`the feed tells ${count('job_queued', id)} times that job ${id} was queued`);
+        this.#found(`the feed has ${count('job_queued', id)} times that job ${id} was queued`);
       const isMade = status === 'succeeded' && (kind === 'rl' || kind === 'sft');
       if (count('checkpoint_created', id) !== Number(isMade))
-        this.#found(`the feed tells ${count('checkpoint_created', id)} times what job ${id} made, which is ${status}`);
+        this.#found(
+          `the feed has ${count('checkpoint_created', id)} events checkpoint_created of job ${id}, which is ${status}`,
+        );
     }
     for (const { id, isDeleted } of this.#submitted.models)
       if (count('model_created', id) !== 1 || count('model_deleted', id) !== Number(isDeleted))
-        this.#found(`the feed tells of model ${id} what was not`);
+        this.#found(`the feed has an event of model ${id} that did not happen`);
   }
 
   /** Points, trajectories and logs: once per step, submission and log. */

@@ -54,7 +54,7 @@ export class ScheduleClient {
     if (chance > 0.4 || answer.status !== 200) return answer;
     const again = await this.#insist(method, url, body, key);
     if (!again.isReplay)
-      throw new Violation(`${method} ${url} was answered twice under one key, and not from what was kept`);
+      throw new Violation(`${method} ${url} was answered twice under one key, with different answers`);
     return sameAnswer(url, [answer, again]);
   }
 

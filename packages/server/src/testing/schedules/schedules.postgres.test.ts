@@ -21,7 +21,7 @@ async function play(...args: string[]): Promise<{ code: number; output: string }
   return { code, output };
 }
 
-test('whatever happens to the processes of a service, nothing is lost and nothing done twice', async () => {
+test('under any failure of its processes, a service loses nothing and does nothing twice', async () => {
   const { code, output } = await play('--schedules', String(NUM_SCHEDULES));
   expect(output).toContain('0 lost, 0 doubled');
   expect(code).toBe(0);

@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => time.end());
 
-test('hours go by at once where nothing is under way, in the order in which timers are due', async () => {
+test('without pending work hours pass at once, and timers fire in the order in which they are due', async () => {
   const fired: string[] = [];
   const later = async (name: string, ms: number) => {
     await time.sleep(ms);
@@ -56,7 +56,7 @@ test('no timer of a second fires while a file is written and read', async () => 
   rmSync(directory, { recursive: true });
 });
 
-test('what is under way for long takes a tenth of a second, and two at once no longer than one', async () => {
+test('long pending work takes a tenth of a second, and two at once no longer than one', async () => {
   const [first, second] = [time.underWay(), time.underWay()];
   const since = time.now;
   while (time.now - since < 99) await new Promise(setImmediate);

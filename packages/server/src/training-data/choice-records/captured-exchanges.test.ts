@@ -67,7 +67,7 @@ describe.each([
     return { trajectories: group!.trajectories, data: event.data };
   }
 
-  test('a call is a history: its messages, then what was sampled, with its tools', async () => {
+  test('a call is a history: its messages, then the sampled reply, with its tools', async () => {
     const [choice] = answer.choices;
     const second = [QUESTION, choice!.message, { role: 'tool', content: 'seen' }];
     const exchanges = { chat_completions: [call({ tools: TOOLS }), call({ messages: second })] };
@@ -83,7 +83,7 @@ describe.each([
     expect(histories[0]).toEqual(listed.trajectories[0]!.histories[0]);
   });
 
-  test('every choice of a call is trained, behind the same messages', async () => {
+  test('every choice of a call is trained, after the same messages', async () => {
     const [choice] = answer.choices;
     const exchanges = { chat_completions: [call({ choices: [choice!, choice!, choice!] })] };
     const { trajectories } = await trained([{ exchanges }]);
@@ -123,7 +123,7 @@ describe.each([
     };
     const historiesOf = async (exchanges: object) => (await trained([{ exchanges }])).trajectories[0]!.histories;
 
-    test('are trained as the records of their answers say, behind the prompts that these were sampled after', async () => {
+    test('are trained by the records of their answers, after the prompts that these were sampled from', async () => {
       const told = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
       const chat = told.trajectories[0]!.histories[0]!;
       const { message, recordId: _record, ...sampled } = chat.items[1] as ReplyItem;
@@ -147,7 +147,7 @@ describe.each([
       }
     });
 
-    test('keep their tools, calls and thoughts for whoever looks at them', async () => {
+    test('keep their tools, calls and thoughts for readers', async () => {
       const { record_id } = answer.choices[0]!;
       const parameters = { type: 'object' };
       const [history] = await historiesOf({
@@ -193,7 +193,7 @@ describe.each([
       });
     });
 
-    test('custom tools, namespaces and thoughts that were not told are what the model wrote', async () => {
+    test('custom tools, namespaces and thoughts that were left out are trained as the model wrote them', async () => {
       const { record_id } = answer.choices[0]!;
       const custom = { type: 'custom', name: 'code' };
       const tools = [custom, { type: 'namespace', name: 'crm', description: 'Of customers.', tools: [custom] }];
@@ -291,7 +291,7 @@ describe.each([
       expect(data).toMatchObject({ num_unknown_records: 1 });
     });
 
-    test('a stream of messages names the record in its first event, and keeps what it names', async () => {
+    test('a stream of messages names the record in its first event, and the record is kept', async () => {
       const stream = await server.request('POST', '/v1/messages', { model: 'agent', ...MESSAGES, stream: true });
       const events = stream.body.matchAll(/^data: (.*)$/gm).map(([, data]) => JSON.parse(data!) as MessageEvent);
       const [start, ...others] = events;

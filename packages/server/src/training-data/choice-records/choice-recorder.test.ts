@@ -43,7 +43,7 @@ test('each choice of a trained model names a record of its own: prompt, ids, log
   expect(difference).toBeLessThan(1e-7);
 });
 
-test('what the answer hides is in the record', async () => {
+test('the record has the parts that the answer hides', async () => {
   const [plain] = await choices({ logprobs: false, return_token_ids: false });
   expect([plain?.logprobs, plain?.token_ids]).toEqual([null, null]);
   expect(await recordOf(plain?.record_id)).toMatchObject({ tokenIds: SAMPLED.tokenIds, logprobs: SAMPLED.logprobs });
@@ -57,7 +57,7 @@ test('what the answer hides is in the record', async () => {
   expect((await recordOf(hidden?.record_id))?.tokenIds).toEqual(Int32Array.of(7, 2));
 });
 
-test.each([1, 2])('a stream tells it in the finish chunk of each choice, with stream_interval %i', async (interval) => {
+test.each([1, 2])('a stream has it in the finish chunk of each choice, with stream_interval %i', async (interval) => {
   const fields = { model: 'agent', stream: true, n: 2, stream_interval: interval };
   const { events, isDone } = readEvents((await server.chat(fields)).body);
   expect(isDone).toBe(true);
@@ -72,7 +72,7 @@ test.each([1, 2])('a stream tells it in the finish chunk of each choice, with st
 });
 
 test.each(['whole', 'streamed'])(
-  'each choice of a trained model says which step sampled its tokens (%s)',
+  'each choice of a trained model names the step that sampled its tokens (%s)',
   async (way) => {
     const spansOf = async (fields: Record<string, unknown>) => {
       if (way === 'whole') {
@@ -96,7 +96,7 @@ test.each(['whole', 'streamed'])(
   },
 );
 
-test('nothing is kept of what training cannot go by', async () => {
+test('nothing is recorded that training cannot use', async () => {
   const unkept: object[] = [{ model: 'tiny/base' }, { use_beam_search: true }];
   for (const fields of unkept)
     expect((await choices(fields))[0], JSON.stringify(fields)).not.toHaveProperty('record_id');

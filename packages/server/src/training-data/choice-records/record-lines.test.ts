@@ -26,7 +26,7 @@ const readBack = (lines: readonly string[]) => {
   return lines.map((line) => reader.read(JSON.parse(line) as object)!);
 };
 
-test('records are read as they were written, whatever prompts follow one another', () => {
+test('records are read as they were written, for any sequence of prompts', () => {
   fc.assert(
     fc.property(fc.array(record, { maxLength: 12 }), (list) => {
       const records = new Map(list.map((one, index) => [`r-${index}`, one]));
@@ -35,7 +35,7 @@ test('records are read as they were written, whatever prompts follow one another
   );
 });
 
-test('a conversation takes a line and memory for what each turn adds, not for all that was before', () => {
+test('each turn of a conversation adds a line and memory for its new part only', () => {
   const numTurns = 40;
   const turns = Array.from({ length: numTurns }, (_, turn) =>
     Int32Array.from({ length: 200 * (turn + 1) }, (_id, i) => i),

@@ -68,7 +68,7 @@ describe.each([
     return { read: group!.trajectories.map(({ histories }) => histories[0]!.items[1]!), data: event.data };
   }
 
-  test('trains a choice by its record, whatever is missing of it', async () => {
+  test('trains a choice by its record, with any of its fields missing', async () => {
     const texts = choice.logprobs!.content.map((entry) => ({ ...entry, token: 'x' }));
     const items = [
       kept(),
@@ -89,7 +89,7 @@ describe.each([
     expect(data).toMatchObject({ num_unknown_records: 0 });
   });
 
-  test('takes what a choice carries itself; its record only says how it was drawn, and behind which prompt', async () => {
+  test('prefers the fields of the choice; its record only adds how it was drawn, and from which prompt', async () => {
     const behind = { ...choice, prompt_token_ids: [8] };
     const { read, data } = await trained([{ ...choice, record_id: 'x-0' }, choice, behind]);
     const expected = { kind: 'choice', tokenIds: Int32Array.from(IDS), logprobs: LOGPROBS };
@@ -132,7 +132,7 @@ describe.each([
   });
 
   test.each([{ 'x-request-id': 'a'.repeat(32) }, null])(
-    'ids that a client says, and may say again, name no record (%o)',
+    'ids that a client chose, and may reuse, name no record (%o)',
     async (headers) => {
       const fields = { model: 'agent', ...(headers === null ? { request_id: 'b'.repeat(32) } : {}) };
       const said = async () => (await server.chat(fields, headers ?? {})).json<ChatCompletion>();
@@ -180,7 +180,7 @@ describe.each([
     }
   });
 
-  test('says so when the records cannot be looked for, and leaves no data', async () => {
+  test('reports records that cannot be looked up, and leaves no data', async () => {
     vi.spyOn(server.store, 'findChoiceRecords').mockRejectedValueOnce(new Error('the disk is on fire'));
     const numBlobs = (await server.blobs.listKeys()).length;
     const response = await submit([kept()]);

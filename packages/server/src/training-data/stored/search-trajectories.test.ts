@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 test.each(['asc', 'desc'] as const)(
-  'a request that has read its share says how far it came, and the next goes on there (%s)',
+  'a request that has read its share returns its position, and the next one resumes there (%s)',
   async (order) => {
     const { store, blobs } = server;
     const modelId = await server.makeModel(`share-${order}`);

@@ -52,7 +52,7 @@ export async function readStoredRecords(
 export async function* readGroupLines(blobs: Blobs, key: string): AsyncGenerator<{ index: number; line: Buffer[] }> {
   let index = 0;
   for await (const line of linesOf(await blobs.openJsonLines(key))) {
-    // A client's group may start the same way; its `trajectories` tell it from a record.
+    // A client's group may start the same way; only a group has `trajectories`.
     if (startsWith(line, RECORD) && !Buffer.concat(line).includes('"trajectories"')) continue;
     yield { index, line };
     index += 1;

@@ -12,17 +12,17 @@ const theirs = (fields: object = {}) => ({
 });
 const turn = (...calls: unknown[]) => ({ role: 'assistant', content: '', tool_calls: calls });
 
-test('a call in the form of LangChain is that of a chat, beside others and in its place', () => {
+test('a call in LangChain’s format is read like a chat call, next to others and instead of them', () => {
   const items = [{ role: 'user', content: 'hi' }, turn(CALL, theirs({ id: undefined })), turn(theirs())];
   expect(withChatCalls(items)).toEqual([items[0], turn(CALL, { ...CALL, id: undefined }), turn(CALL)]);
 });
 
 test.each([
   ['calls of a chat', [turn(CALL)]],
-  ['calls that say both', [turn({ ...CALL, name: 'weather', args: {} })]],
+  ['calls that have both', [turn({ ...CALL, name: 'weather', args: {} })]],
   ['arguments that are none', [turn(theirs({ args: '{}' })), turn(theirs({ args: null })), turn(theirs({ args: [] }))]],
   ['other roles', [{ ...turn(theirs()), role: 'user' }]],
-  ['what is no message', [null, 7, 'x', [], turn(null), { role: 'assistant', tool_calls: {} }]],
+  ['invalid messages', [null, 7, 'x', [], turn(null), { role: 'assistant', tool_calls: {} }]],
 ])('%s stay as they are', (_name, items) => {
   expect(withChatCalls(items)).toBe(items);
 });

@@ -88,7 +88,7 @@ it('settings that the trainer refuses are the fault of the request', () => {
 
 const real = Object.entries(TRAINING_FIELDS).flatMap(([field, { form }]) => (form.type === 'number' ? [field] : []));
 
-it.each(real)('%s is refused beyond what single precision holds', (field) => {
+it.each(real)('%s is refused beyond single precision', (field) => {
   for (const value of [1e39, -1e39, Number.MAX_VALUE])
     expect(() => readJobConfig({ ...OTHER_VALUES[field], [field]: value }, 4096)).toThrow(
       expect.objectContaining({
@@ -101,7 +101,7 @@ it.each(real)('%s is refused beyond what single precision holds', (field) => {
     );
 });
 
-it('a refusal points at the setting, and at all of them where none is to blame', () => {
+it('a refusal names the setting, or all of them if none is at fault', () => {
   const locOf = (field: string | null) => configFault(field, 'no').items?.map(({ loc }) => loc);
   expect(locOf('epsilon')).toEqual([['body', 'experimental_config', 'epsilon']]);
   expect(locOf(null)).toEqual([['body', 'experimental_config']]);
@@ -139,7 +139,7 @@ it('every field either has a name in the trainer or is declared inert', () => {
   expect([neither, both]).toHaveLength(2);
 });
 
-it('what a resolved setting means has the type of its field', () => {
+it('a resolved setting has the type of its field', () => {
   const { learningRate, gradientSteps, klPenaltyStepLag, klPenaltySource } = resolveTrainingConfig({});
   expectTypeOf(learningRate).toEqualTypeOf<number | 'auto'>();
   expectTypeOf(gradientSteps).toEqualTypeOf<number | null>();

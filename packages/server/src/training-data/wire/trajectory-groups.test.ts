@@ -60,7 +60,7 @@ describe('items', () => {
     );
   });
 
-  test('ids are checked also where they are not trained, and kept for training without log-probabilities', () => {
+  test('ids are checked also if they are not trained, and kept for training without log-probabilities', () => {
     expect(() => items(choice(null, { token_ids: [100] }))).toThrow('Input should be a token id in [0, 100)');
     expect(() => items(choice(null, { token_ids: 'many' }))).toThrow('Input should be a valid list');
     const bare = { reward: 0, messages_and_choices: [choice(null, { token_ids: [4, 8] }), choice(null)] };
@@ -84,7 +84,7 @@ describe('items', () => {
     );
   });
 
-  test('refusal entries stand in for absent content', () => {
+  test('refusal entries replace absent content', () => {
     expect(items(choice({ content: null, refusal: entries(3) }))[0]).toMatchObject({
       kind: 'choice',
       tokenIds: Int32Array.of(3),
@@ -142,7 +142,7 @@ describe('items', () => {
     expect(() => items({ role: 'user', content: 'q' }, item)).toThrow(message);
   });
 
-  test('whatever a chat takes is taken: parts without text, calls that were cut off, and whose arguments are objects', () => {
+  test('every chat message is accepted: parts without text, calls that were cut off, and object arguments', () => {
     const call = (args: unknown) => ({ id: '1', type: 'function', function: { name: '', arguments: args } });
     const list = [
       { role: 'user', content: ['x', { type: 'text' }, { type: 'text', text: null }, { text: 'y' }] },

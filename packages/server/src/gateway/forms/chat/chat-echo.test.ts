@@ -23,7 +23,7 @@ test('every choice begins with the last message; usage, ids and log-probabilitie
   expect(usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 6 });
 });
 
-test('content that is null counts as empty behind the echo', async () => {
+test('null content counts as empty after the echo', async () => {
   const end = { parsed: { reasoning: 'hm' } };
   const [choice] = (await answerOf({ ...CONTINUING, end })).choices;
   expect(choice?.message).toMatchObject({ content: 'hello', reasoning: 'hm' });

@@ -43,7 +43,7 @@ describe('in one piece', () => {
     expect(without?.message.reasoning_content).toBeNull();
   });
 
-  test('details of the usage are null where nothing is known of reasoning', async () => {
+  test('the usage has null details without a reasoning parser', async () => {
     expect((await answerOf({ steps: [] })).usage.completion_tokens_details).toBeNull();
     const { usage } = await answerOf({ ...THINKING, end: { parsed: {}, reasoningTokens: 0 } });
     expect(usage.completion_tokens_details).toEqual({ reasoning_tokens: 0 });
@@ -68,7 +68,7 @@ describe('in one piece', () => {
 });
 
 describe('streamed', () => {
-  test('deltas have reasoning, or content, or both where the end tag lies between; a tag alone gives none', async () => {
+  test('deltas have reasoning or content, or both around the end tag; a tag by itself gives none', async () => {
     const outputs = await outputsOf(THINKING);
     expect(outputs.map((output) => output.delta)).toEqual([
       { reasoning: 'hm, ' },
@@ -78,7 +78,7 @@ describe('streamed', () => {
     ]);
   });
 
-  test('the older name is beside it on request', async () => {
+  test('the older field name is added on request', async () => {
     const outputs = await outputsOf({ ...THINKING, format: { hasReasoningContent: true } });
     expect(outputs[0]?.delta).toEqual({ reasoning: 'hm, ', reasoning_content: 'hm, ' });
     expect(outputs[2]?.delta).toEqual({ content: '2' });
@@ -112,7 +112,7 @@ describe('streamed', () => {
     expect(chunks[2]?.usage).not.toHaveProperty('completion_tokens_details');
   });
 
-  test('the usage has no details where nothing is known of reasoning', async () => {
+  test('the usage has no details without a reasoning parser', async () => {
     const stream = { hasUsage: true, hasContinuousUsage: false };
     const last = (await chunksOf({ steps: [], format: { stream } })).at(-1);
     expect(last?.usage).toEqual({

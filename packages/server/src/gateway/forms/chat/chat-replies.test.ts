@@ -48,7 +48,7 @@ test.each([
   [{ tools: TOOLS, tool_choice: 'auto' }, 'tool_calls'],
   [{ tools: TOOLS, tool_choice: 'required' }, 'tool_calls'],
   [{ tools: TOOLS, tool_choice: NAMED }, 'stop'],
-])('%j: the calls are told, and the choice ends with %s', async (fields, expected) => {
+])('%j: the answer has the calls, and the choice ends with %s', async (fields, expected) => {
   const [choice] = (await answer(fields)).choices;
   expect(choice?.message.tool_calls?.map((call) => call.function.name)).toEqual(['f']);
   expect(choice?.finish_reason).toBe(expected);

@@ -232,7 +232,7 @@ test('a reader that stops reading stops the source, and reading on wakes it', as
   });
   socket.resume();
   await done;
-  console.log(`backpressure: ${stalledAt} of ${numEvents + 3} events of 2 KB were pulled while nobody read`);
+  console.log(`backpressure: ${stalledAt} of ${numEvents + 3} events of 2 KB were pulled without a reader`);
   expect(server.inference.numPulled).toBe(numEvents + 3);
   socket.destroy();
 }, 30_000);

@@ -25,7 +25,7 @@ const CALLING: ScriptedChat = {
 };
 
 describe('the message', () => {
-  test('has the calls as the parser read them, and null for content where there is none', async () => {
+  test('has the calls as the parser read them, and null content if there is none', async () => {
     const [choice] = (await answerOf(CALLING)).choices;
     expect(choice?.message).toEqual({
       role: 'assistant',
@@ -47,7 +47,7 @@ describe('the message', () => {
     expect(choice?.message.tool_calls?.map((call) => call.function.name)).toEqual(['f', 'g']);
   });
 
-  test('has no key tool_calls where none was called', async () => {
+  test('has no key tool_calls without a call', async () => {
     const [choice] = (await answerOf({ ...CALLING, steps: [], end: { parsed: { content: 'no' } } })).choices;
     expect(choice?.message.content).toBe('no');
     expect(choice?.message).not.toHaveProperty('tool_calls');
@@ -59,7 +59,7 @@ describe('the message', () => {
     expect(choice?.message).toMatchObject({ content: '', tool_calls: [WIRE_CALL] });
   });
 
-  test('is plain text, markup included, where nothing is read', async () => {
+  test('is plain text, markup included, without a parser', async () => {
     const [choice] = (await answerOf({ steps: [{ ids: [10], text: '<tool_call>x' }] })).choices;
     expect(choice?.message.content).toBe('<tool_call>x');
   });
@@ -79,14 +79,14 @@ describe('finish_reason, in one piece and streamed alike', () => {
     ['named', 'calls', 'length', 'length'],
     ['none', 'none', 'stop', 'stop'],
     ['none', 'none', 'abort', 'abort'],
-  ] as const)('%s, %s parsed, the engine says %s: %s', async (toolChoice, calls, finishReason, expected) => {
+  ] as const)('%s, %s parsed, the engine returns %s: %s', async (toolChoice, calls, finishReason, expected) => {
     const parsed = { content: '', toolCalls: calls === 'calls' ? [CALL] : [] };
     const chat = { steps: STEPS, end: { parsed, finishReason }, format: { toolChoice } };
     expect((await answerOf(chat)).choices[0]?.finish_reason).toBe(expected);
     expect((await outputsOf(chat)).at(-1)?.finish_reason).toBe(expected);
   });
 
-  test('what stopped the choice is told beside it', async () => {
+  test('stop_reason is set next to it', async () => {
     const chat = { ...CALLING, end: { ...CALLING.end, stopReason: '</tool_call>' } };
     const [choice] = (await answerOf(chat)).choices;
     expect([choice?.finish_reason, choice?.stop_reason]).toEqual(['tool_calls', '</tool_call>']);
@@ -155,7 +155,7 @@ describe('the deltas of a stream', () => {
     expect(outputs[0]?.delta).toEqual({ content: 'I ' });
   });
 
-  test('a step that adds to no part is sent, empty, where its tokens are told', async () => {
+  test('a step that adds to no part is sent, empty, if its tokens are requested', async () => {
     const withIds = await outputsOf({ ...CALLING, format: { toolChoice: 'auto', hasTokenIds: true } });
     expect(withIds[0]).toEqual({ ...delta({}), token_ids: [10] });
     expect(withIds.flatMap((output) => output.token_ids ?? [])).toEqual([10, 11, 12, 13, 2]);
@@ -176,7 +176,7 @@ describe('the deltas of a stream', () => {
     expect(outputs).toHaveLength(5);
   });
 
-  test('what was held back until the end comes with the finish', async () => {
+  test('text held back until the end comes with the finish', async () => {
     const end = { parsed: { content: 'a <tool' }, reply: { content: ' <tool' } };
     const outputs = await outputsOf({ ...CALLING, steps: [{ ids: [8], text: 'a', reply: { content: 'a' } }], end });
     expect(outputs.at(-1)).toMatchObject({ delta: { content: ' <tool' }, finish_reason: 'stop' });

@@ -362,7 +362,7 @@ describe('refused requests', () => {
     [{ tools: [TOOL] }, 'reply.toolChoice', 'tool_choice'],
     [{ chat_template: '{%' }, 'chatTemplate', 'chat_template'],
     [{ use_beam_search: true, length_penalty: 2 }, 'beamSearch', 'length_penalty'],
-  ])('what the engine refuses of %j names the field as it was sent: %s is %s', async (fields, param, name) => {
+  ])('an engine error about %j names the field as it was sent: %s is %s', async (fields, param, name) => {
     server.inference.script = () => [failure('engine.invalid_request', 'refused', param)];
     const { error } = (await server.chat(fields)).json<ErrorBody>();
     expect(error).toMatchObject({ code: 'engine.invalid_request', param: name });
@@ -426,7 +426,7 @@ describe('refused requests', () => {
     ['sampling.logitBias', 'logit_bias'],
     ['stopTokenIds', 'stop_token_ids'],
     [null, null],
-  ])('the engine’s field %s is told as %s', async (param, field) => {
+  ])('the engine’s field %s is reported as %s', async (param, field) => {
     server.inference.script = () => [failure('engine.invalid_request', 'the reason', param)];
     expect((await server.chat()).json<ErrorBody>().error.param).toBe(field);
   });
@@ -437,7 +437,7 @@ describe('refused requests', () => {
     ['engine.template_failed', 400, 'false', 'the reason'],
     ['engine.host_lost', 503, 'true', 'the reason'],
     ['engine.internal', 500, 'false', 'The service failed (engine.internal); see the log of the service'],
-  ] as const)('what the engine refuses with %s is %d, streaming or not', async (code, status, retry, message) => {
+  ] as const)('an engine error %s is %d, streaming or not', async (code, status, retry, message) => {
     server.inference.script = () => [failure(code, 'the reason', 'messages')];
     for (const stream of [false, true]) {
       const response = await server.chat({ stream });
@@ -453,7 +453,7 @@ describe('refused requests', () => {
 });
 
 describe('the answer', () => {
-  test('of the base model has every key, with null for what is unknown', async () => {
+  test('of the base model has every key, with null for unknown values', async () => {
     const response = await server.chat({ request_id: 'abc' });
     expect(response.headers['content-type']).toContain('application/json');
     const answer = response.json<ChatCompletion>();
@@ -505,7 +505,7 @@ describe('the answer', () => {
     expect(answer.id).toBe('chatcmpl-header-1');
   });
 
-  test('of a trained model carries what training needs, unasked, and names the weights', async () => {
+  test('of a trained model has the fields for training without a request for them, and names the weights', async () => {
     const answer = (await server.chat({ model: 'agent', n: 2 })).json<ChatCompletion>();
     expect(answer.model).toBe('acme/demo/agent:step1');
     expect(answer.system_fingerprint).toBe('trainyard-aaaaaaaa');
@@ -579,7 +579,7 @@ describe('the answer', () => {
     ['length', null],
     ['repetition', 'repetition_detected'],
     ['abort', null],
-  ] as const)('says why it ended: %s, %j', async (finishReason, stopReason) => {
+  ] as const)('has the finish reason: %s, %j', async (finishReason, stopReason) => {
     server.inference.script = (request) =>
       replies(request, [], stopReason === null ? { finishReason } : { finishReason, stopReason });
     const [choice] = (await server.chat()).json<ChatCompletion>().choices;

@@ -81,13 +81,13 @@ describe('an echo with log-probabilities', () => {
     ],
   };
 
-  test('tells those of the prompt first, the very first null', async () => {
+  test('has those of the prompt first, the very first null', async () => {
     const { choices } = await answerTo({ prompt: 'ab', echo: true, logprobs: 1 });
     expect(choices[0]?.text).toBe('ab<5>');
     expect(choices[0]?.logprobs).toEqual(WHOLE);
   });
 
-  test('says the same in a stream, for every prompt and choice', async () => {
+  test('has the same in a stream, for every prompt and choice', async () => {
     const shared = { n: 2, echo: true, logprobs: 2 };
     const texts = { prompt: ['ab', 'c', 'é'], ...shared };
     const ids = { prompt: [[98, 97], [99]], ...shared };
@@ -138,7 +138,7 @@ describe('an echo with log-probabilities', () => {
 });
 
 describe('prompt_logprobs', () => {
-  test('are in each choice: null, then by id, the own token first whatever its number', async () => {
+  test('are in each choice: null, then by id, the own token first at any rank', async () => {
     const body = await answerText({ prompt: [[97, 98], [99]], n: 2, prompt_logprobs: 2 });
     const { choices } = JSON.parse(body) as Completion;
     expect(choices.map(({ prompt_logprobs: entries }) => entries?.length)).toEqual([2, 2, 1, 1]);

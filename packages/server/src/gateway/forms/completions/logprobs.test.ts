@@ -9,7 +9,7 @@ const token = (text: string, bytes: number[] = [...Buffer.from(text)]): TokenLog
   return { ...entry, top: [entry] };
 };
 
-test('offsets count characters, and the pieces of one begin where it does', () => {
+test('offsets count characters, and all pieces of a character have its offset', () => {
   const [first = 0, second = 0, third = 0, fourth = 0] = Buffer.from('😀');
   const writer = new CompletionLogprobWriter({ numTop: 0, hasTokensAsIds: false }, 'é😀', null);
   const { text_offset: offsets } = writer.write([
@@ -30,7 +30,7 @@ test('−∞ is sent as −9999, and a text named __proto__ is an entry like any
   expect(toOrderedJson(columns.top_logprobs)).toBe('[{"__proto__":-1}]');
 });
 
-test('the sampled token stands first, and besides the most likely ones only where it is none of them', () => {
+test('the sampled token comes first, as an extra entry only if it is none of the most likely ones', () => {
   const entry = (text: string, logprob: number) => ({ id: 1, text, bytes: [...Buffer.from(text)], logprob });
   const [first, second] = [entry('a', -1), entry('b', -2)];
   const told = (logprob: number) => {
@@ -77,7 +77,7 @@ describe('the columns of a prompt', () => {
     expect(offsets(tokens.slice(0, 2), 'é\uFFFD')).toEqual([0, 1]);
   });
 
-  test('read half of a surrogate pair as the character that stands for it in the tokens', () => {
+  test('map half of a surrogate pair to its replacement character in the tokens', () => {
     const tokens = [face('<s>'), face('a'), face('\uFFFD'), face('x')];
     expect(offsets(tokens, 'a\uD800x')).toEqual([0, 0, 1, 2]);
     expect(offsets([face('\uFFFD')], '\uDC00')).toEqual([0]);

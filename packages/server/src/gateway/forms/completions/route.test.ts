@@ -29,7 +29,7 @@ const promptIds = () =>
   server.inference.requests.map(({ prompt }) => (prompt.kind === 'tokens' ? [...prompt.tokenIds] : null));
 
 describe('prompts', () => {
-  test('choices that tell more of their prompts than an answer can hold are refused before any runs', async () => {
+  test('choices with more prompt entries than an answer can hold are refused before any runs', async () => {
     const prompt = Array.from({ length: 3 }, () => Array.from({ length: 400 }, () => 7));
     for (const told of ['echo', 'return_token_ids', 'return_prompt_text']) {
       const response = await complete({ prompt, n: 16_384, max_tokens: 1, [told]: true });
@@ -125,14 +125,14 @@ describe('truncation', () => {
     expect(promptIds().map((ids) => ids?.length)).toEqual([412, 496]);
   });
 
-  test('is seen in an echo: what is left comes back', async () => {
+  test('shows in an echo, which has only the remaining tokens', async () => {
     const { choices } = await answerTo({ prompt: [LONG, 'b'], truncate_prompt_tokens: 3, echo: true });
     expect(choices.map(({ text }) => text)).toEqual(['xyzhi', 'bhi']);
   });
 });
 
 describe('fields', () => {
-  test('what chat has too means the same', async () => {
+  test('fields shared with chat mean the same', async () => {
     const fields = { temperature: '0.5', top_k: 3, stop: 'x', seed: 7, min_tokens: 1, priority: -1, cache_salt: 's' };
     await answerTo({ prompt: 'a', ...fields, ignore_eos: 'true', logit_bias: { 5: 500 }, stop_token_ids: [4, 4] });
     const { sampling, stop, minTokens, priority, cacheSalt, ignoreEos, stopTokenIds } = server.inference.lastRequest;
@@ -140,7 +140,7 @@ describe('fields', () => {
     expect([stop, minTokens, priority, cacheSalt, ignoreEos, stopTokenIds]).toEqual([['x'], 1, -1, 's', true, [4]]);
   });
 
-  test('reach the engine: what holds the text, and what must not come', async () => {
+  test('reach the engine: constraints and banned words', async () => {
     await answerTo({
       prompt: 'a',
       structured_outputs: { choice: ['x', 'y'] },
@@ -168,7 +168,7 @@ describe('fields', () => {
     expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, field]);
   });
 
-  test('16 tokens unless said otherwise', async () => {
+  test('max_tokens is 16 by default', async () => {
     await answerTo({ prompt: 'a' });
     await answerTo({ prompt: 'a', max_tokens: null });
     await answerTo({ prompt: 'a', max_tokens: 5 });
@@ -234,7 +234,7 @@ describe('fields', () => {
 });
 
 describe('echo', () => {
-  test('puts each prompt in front of its text, ids as the text they stand for', async () => {
+  test('puts each prompt before its text, decoding ids', async () => {
     const texts = await answerTo({ prompt: ['ab', 'c'], echo: true });
     expect(texts.choices.map(({ text }) => text)).toEqual(['abhi', 'chi']);
     const ids = await answerTo({ prompt: [120, 121], echo: true });
@@ -250,7 +250,7 @@ describe('echo', () => {
     expect(withIds.choices).toMatchObject([{ text: '', token_ids: [], prompt_token_ids: [1, 97, 98] }]);
   });
 
-  test('leaves the text to the ids where they are asked for', async () => {
+  test('leaves the text out if ids are requested', async () => {
     const fields = { prompt: 'ab', echo: true, return_token_ids: true };
     const { choices } = await answerTo(fields);
     expect(choices).toMatchObject([{ text: 'hi', token_ids: [5, 6, 2], prompt_token_ids: [1, 97, 98] }]);
@@ -259,7 +259,7 @@ describe('echo', () => {
 
 describe('log-probabilities', () => {
   // Token i has the text `<i>` and the logprob −i/10; the most likely are 0, 1, 2, …
-  test('have the sampled token beside the most likely ones, and offsets into the text', async () => {
+  test('have the sampled token and the most likely ones, and offsets into the text', async () => {
     server.inference.script = (request) =>
       replies(request, [
         { ids: [5], text: '<5>' },

@@ -361,7 +361,7 @@ describe('conversation of a response', () => {
     expect((await send('GET', `/${id}`)).statusCode).toBe(404);
   });
 
-  test('that the store cannot take is told by the answer', async () => {
+  test('that the store cannot save is reported in the answer', async () => {
     const id = await make();
     vi.spyOn(server.store.keptAnswers, 'keep').mockRejectedValueOnce(new Error('the disk is full'));
     expect(await respond({ conversation: id })).toMatchObject({

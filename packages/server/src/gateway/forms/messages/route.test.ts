@@ -309,7 +309,7 @@ describe('the request', () => {
     expect(rendered().at(-1)).toMatchObject({ role: 'tool', content: 'Tool found: date' });
   });
 
-  test('examples of inputs are read behind the description', async () => {
+  test('examples of inputs come after the description', async () => {
     const described = async (fields: object) => {
       await message({ tools: [{ ...TOOL, ...fields }] });
       return inference.lastRequest.reply?.tools?.[0]?.function.description;
@@ -332,11 +332,11 @@ describe('the request', () => {
   test.each([
     [{ speed: 'standard', inference_geo: 'global', service_tier: 'auto' }],
     [{ tools: [{ ...TOOL, eager_input_streaming: true, allowed_callers: ['direct'], defer_loading: false }] }],
-  ])('%j asks for what is done anyway', async (fields) => {
+  ])('%j requests the default behaviour', async (fields) => {
     expect(await message(fields)).not.toHaveProperty('context_management');
   });
 
-  test('edits that keep everything change nothing, and the answer says so', async () => {
+  test('edits that keep everything change nothing, and the answer lists none as applied', async () => {
     const edits = [{ type: 'clear_thinking_20251015', keep: 'all' }];
     const fields = { context_management: { edits } };
     expect(await message(fields)).toMatchObject({ context_management: { applied_edits: [] } });
@@ -415,7 +415,7 @@ describe('refusals', () => {
     );
   });
 
-  test('who would have a conversation kept is told in the form by which its client sends it whole', async () => {
+  test('a request for a stored thread gets the error on which its client sends the whole conversation', async () => {
     const { error } = (await post({ thread: { type: 'create' } })).json<MessagesError>();
     expect(error.details).toEqual({ error_code: 'thread_unsupported_request', unsupported: ['thread'] });
     expect((await post({ speed: 'fast' })).json<MessagesError>().error).not.toHaveProperty('details');
@@ -451,7 +451,7 @@ describe('count_tokens', () => {
   const count = (fields: Record<string, unknown>) =>
     server.request('POST', '/v1/messages/count_tokens', { messages: ASK.messages, ...fields });
 
-  test('tells the length of the prompt that a request would have', async () => {
+  test('returns the prompt length of the same request', async () => {
     for (const fields of [{}, { tools: [TOOL] }, { system: 'Be brief.' }, { thinking: { type: 'disabled' } }]) {
       const { usage } = await message(fields);
       const counted = (await count(fields)).json<CountTokens>();
@@ -459,7 +459,7 @@ describe('count_tokens', () => {
     }
   });
 
-  test('refuses what it does not know, an unknown model, and a key without the scope', async () => {
+  test('refuses unknown fields, an unknown model, and a key without the scope', async () => {
     expect((await count({ max_tokens: 5 })).json<MessagesError>().error.param).toBe('max_tokens');
     expect((await count({ model: 'acme/demo/none' })).statusCode).toBe(404);
     const trainer = await server.makeKey('acme', ['training']);

@@ -97,7 +97,7 @@ describe('an answer in the background', () => {
     expect(next.previous_response_id).toBe(id);
   });
 
-  test('that fails says why', async () => {
+  test('that fails has the reason', async () => {
     const { id } = await begin({ input: 'a '.repeat(3000) });
     expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'context_length_exceeded' } });
   });
@@ -155,7 +155,7 @@ describe('an answer in the background', () => {
     expect((await cancel('resp_none')).statusCode).toBe(404);
   });
 
-  test('a process that is gone leaves none in progress: it has failed for whoever reads it', async () => {
+  test('of a process that is gone reads as failed, not as in progress', async () => {
     const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '' };
     const { id } = await ended((await begin()).id);
     const found = await server.store.keptAnswers.findWhole(scope, id);
@@ -246,7 +246,7 @@ describe('an answer in the background', () => {
     expect(await ended((await begin()).id)).toMatchObject({ status: 'completed' });
   });
 
-  test('holds the room of what it was read from until it ends', async () => {
+  test('is charged for its request body until it ends', async () => {
     const bodyBudgets = { requests: new ByteBudget(1_000_000), uploads: new ByteBudget(1) };
     const metered = await TestServer.startOn(inference, {}, null, { bodyBudgets });
     try {
@@ -269,7 +269,7 @@ describe('an answer in the background', () => {
     expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([429, 'request.too_many']);
   });
 
-  test('a full or absent store refuses it, rather than compute what nobody finds', async () => {
+  test('is refused if the store is full or absent, because its result could not be read', async () => {
     vi.spyOn(server.store.keptAnswers, 'begin').mockRejectedValueOnce(new Error('no room'));
     expect((await post({})).statusCode).toBe(500);
     await expect.poll(() => numHeld).toBe(0);
@@ -313,7 +313,7 @@ describe('its stream', () => {
   test.each([
     ['response.completed', 'Hello'],
     ['response.failed', 'a '.repeat(3000)],
-  ])('tells %s with the state, never before it', async (type, input) => {
+  ])('emits %s with the state, never before it', async (type, input) => {
     const update = vi.spyOn(server.store.keptAnswers, 'update');
     const whole = events((await post({ stream: true, input })).body);
     expect(whole.at(-1)).toMatchObject({ type, sequence_number: whole.length - 1 });
@@ -324,7 +324,7 @@ describe('its stream', () => {
     expect(told.filter(([, isTold]) => isTold)).toEqual([[type.replace('response.', ''), true]]);
   });
 
-  test('is there from the start, and its end is told once', async () => {
+  test('is there from the start, and its end comes once', async () => {
     holdNextReply();
     const streaming = post({ stream: true });
     const id = await idOfOwn();

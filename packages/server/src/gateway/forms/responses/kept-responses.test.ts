@@ -88,7 +88,7 @@ describe('a kept answer', () => {
     expect((await read(id, own)).statusCode).toBe(200);
   });
 
-  test('that the store cannot take is answered, and says so', async () => {
+  test('that the store cannot save is answered, with a note', async () => {
     vi.spyOn(server.store.keptAnswers, 'keep').mockRejectedValueOnce(new Error('the disk is full'));
     const answer = await respond();
     expect([answer.store, answer.status]).toEqual([false, 'completed']);
@@ -219,7 +219,7 @@ describe('many references', () => {
     ]);
   });
 
-  test('count with what they stand for, as often as they are named; each is looked up once', async () => {
+  test('count with their expanded size each time; each is looked up once', async () => {
     const [reference] = await long();
     const find = vi.spyOn(small.store.keptAnswers, 'findItem');
     const answer = await ask(Array.from({ length: 200 }, () => reference));

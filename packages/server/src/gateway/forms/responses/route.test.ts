@@ -252,7 +252,7 @@ describe('the request', () => {
     ]);
   });
 
-  test('a thought comes back in what clients have it encrypted in', async () => {
+  test('a thought is read back from encrypted_content', async () => {
     const { output } = await respond({ include: ['reasoning.encrypted_content'] });
     const [thought, ...rest] = output;
     if (thought?.type !== 'reasoning') throw new Error('it thinks');
@@ -366,7 +366,7 @@ describe('reasoning that is carried in encrypted_content', () => {
     return rendered()[1];
   };
 
-  test('is told where it is asked for, whole and in a stream', async () => {
+  test('is in the answer on request, whole and streamed', async () => {
     inference.model.sayText('<think>Über ½ 🚂</think>Hello.');
     expect(carriedBy(await respond())).toBeNull();
     const carried = carriedBy(await respond({ include }));
@@ -409,7 +409,7 @@ describe('input_tokens', () => {
   const count = (fields: Record<string, unknown>) =>
     server.request('POST', '/v1/responses/input_tokens', { input: 'Hello', ...fields });
 
-  test('tells the length of the prompt that a request would have', async () => {
+  test('returns the prompt length of the same request', async () => {
     const input = [{ role: 'user', content: 'Hello' }];
     for (const fields of [
       {},

@@ -16,7 +16,7 @@ const SAMPLED: TokenLogprob = {
   ],
 };
 
-test('top_logprobs is the row of the engine: the sampled token first, whatever its place, then by probability', () => {
+test('top_logprobs is the row of the engine: the sampled token first at any rank, then by probability', () => {
   const entry = toChoiceLogprobs([SAMPLED], false)?.content[0];
   expect(entry).toEqual({
     token: '\uFFFD',
@@ -35,7 +35,7 @@ test('−9999 is the floor of all values, and an empty row is an empty list', ()
   expect([entry?.logprob, entry?.top_logprobs]).toEqual([-9999, []]);
 });
 
-test('tokens written as ids: the entry keeps the bytes of its token, top_logprobs have those of what is written', () => {
+test('tokens written as ids: the entry keeps the bytes of its token, top_logprobs have the bytes of the id text', () => {
   const entry = toChoiceLogprobs([SAMPLED], true)?.content[0];
   expect([entry?.token, entry?.bytes]).toEqual(['token_id:900', [226]]);
   const tops = entry?.top_logprobs ?? [];

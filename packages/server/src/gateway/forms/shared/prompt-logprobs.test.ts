@@ -30,7 +30,7 @@ test('the keys are ids in order: the prompt’s own token first, then the most l
   );
 });
 
-test('they are null where they were not asked for, and never in a stream', async () => {
+test('they are null unless requested, and never in a stream', async () => {
   expect((await answerOf({ steps: [] })).prompt_logprobs).toBeNull();
   const chunks = await chunksOf({ steps: [], end: { promptLogprobs: PROMPT } });
   expect(chunks.every((chunk) => !('prompt_logprobs' in chunk))).toBe(true);

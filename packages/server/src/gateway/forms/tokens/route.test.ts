@@ -67,18 +67,15 @@ describe('the answer', () => {
     expect(isDone).toBe(true);
   });
 
-  test.each([['</end>'], [7], [undefined]])(
-    'says what ended it, %j, in a stream as in the whole',
-    async (stopReason) => {
-      server.inference.script = (request) =>
-        replies(request, [{ ids: [5, 6], text: 'hi' }], stopReason === undefined ? {} : { stopReason });
-      const [choice] = (await post()).json<GenerateTokensAnswer>().choices;
-      const chunks = readEvents((await post({ stream: true })).body).events as unknown as GenerateTokensChunk[];
-      const reasons = chunks.flatMap(({ choices }) => choices.map(({ stop_reason: reason }) => reason));
-      expect(reasons).toEqual([...chunks.slice(1).map(() => null), choice?.stop_reason]);
-      expect(choice?.stop_reason).toBe(stopReason ?? null);
-    },
-  );
+  test.each([['</end>'], [7], [undefined]])('has the finish reason, %j, streamed and whole', async (stopReason) => {
+    server.inference.script = (request) =>
+      replies(request, [{ ids: [5, 6], text: 'hi' }], stopReason === undefined ? {} : { stopReason });
+    const [choice] = (await post()).json<GenerateTokensAnswer>().choices;
+    const chunks = readEvents((await post({ stream: true })).body).events as unknown as GenerateTokensChunk[];
+    const reasons = chunks.flatMap(({ choices }) => choices.map(({ stop_reason: reason }) => reason));
+    expect(reasons).toEqual([...chunks.slice(1).map(() => null), choice?.stop_reason]);
+    expect(choice?.stop_reason).toBe(stopReason ?? null);
+  });
 });
 
 test.each<[Record<string, unknown>, (request: TestServer['inference']['lastRequest']) => unknown, unknown]>([
@@ -132,7 +129,7 @@ test('an unknown model, no key, no scope and a streamed repeat are refused', asy
   expect((await post({ stream: true }, { 'idempotency-key': 'g' })).json<ErrorBody>().error.param).toBe('stream');
 });
 
-test('what verifiers sends for a later turn of a rollout is taken', async () => {
+test('the request of verifiers for a later turn of a rollout is accepted', async () => {
   const sent = { logprobs: 1, stop_token_ids: [2], skip_special_tokens: false, routed_experts_prompt_start: 7 };
   expect((await sample(sent)).statusCode).toBe(200);
   expect((await sample({ routed_experts_prompt_start: -1 })).statusCode).toBe(400);

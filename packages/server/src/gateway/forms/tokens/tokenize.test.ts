@@ -13,7 +13,7 @@ afterAll(() => server.close());
 const messages = [{ role: 'user', content: 'x' }];
 
 describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
-  test('a text, with the beginning of every text unless told otherwise', async () => {
+  test('a text, with the beginning-of-text token by default', async () => {
     const response = await server.request('POST', path, { prompt: 'ab', return_token_strs: true });
     const answer = { count: 3, max_model_len: 512, tokens: [1, 97, 98], token_strs: ['\u0001', 'a', 'b'] };
     expect(response.json()).toEqual(answer);
@@ -124,7 +124,7 @@ describe('GET /v1/models/{model}', () => {
   });
 });
 
-test.each(['/version', '/v1/version'])('%s tells the version of the service', async (path) => {
+test.each(['/version', '/v1/version'])('%s returns the version of the service', async (path) => {
   expect((await server.app.inject({ url: path })).json()).toEqual({ version: '0.1.0' });
 });
 
@@ -138,7 +138,7 @@ test.each(['/v1/health', '/health', '/ping'])('%s is 503 while sampling is down'
   expect(response.json()).toMatchObject({ status: 'degraded', reasons, parts: { engines: { ready: 0, total: 1 } } });
 });
 
-test.each(['/tokenizer_info', '/v1/tokenizer_info'])('%s tells template and tokens; it takes a key', async (url) => {
+test.each(['/tokenizer_info', '/v1/tokenizer_info'])('%s returns template and tokens; it takes a key', async (url) => {
   expect((await server.request('GET', url)).json()).toMatchObject({
     chat_template: expect.any(String),
     eos_token: expect.any(String),

@@ -57,7 +57,7 @@ describe('an upload', () => {
     expect(await server.blobs.get(`uploads/${id}/weights`)).toHaveLength(5_000_000);
   });
 
-  test('of another file, a larger one, or for nobody is refused', async () => {
+  test('of another file, a larger one, or to an unknown id is refused', async () => {
     const { id } = await begin();
     expect((await put(id, 'adapter_model.bin', 'x')).json()).toMatchObject({
       error: { code: 'request.not_found', message: expect.stringContaining('adapter_model.safetensors') },
@@ -123,7 +123,7 @@ describe('committing', () => {
     expect((await put(id, 'adapter_config.json', '{}')).json()).toMatchObject({ error: { code: 'request.conflict' } });
   });
 
-  test('says what is wrong with the files, and leaves the upload open', async () => {
+  test('names the fault of the files, and leaves the upload open', async () => {
     const { id } = await begin();
     const message = 'tensor x is [2, 64], expected [2, 32] for this base model and r 2';
     server.transfers.onCommit = () => Promise.reject(new TransferError({ code: 'trainer.adapter_invalid', message }));
@@ -158,7 +158,7 @@ describe('tenants', () => {
 });
 
 describe('deleting', () => {
-  test('removes what was uploaded, or what was made of it', async () => {
+  test('removes the upload, or the model made from it', async () => {
     const upload = await begin();
     await put(upload.id, 'adapter_config.json', '{}');
     expect((await server.request('DELETE', `${PATH}/${upload.id}`)).json()).toEqual({ id: upload.id, deleted: true });
@@ -174,7 +174,7 @@ describe('the name of an adapter', () => {
   const resolve = (name: string, entityId: string, baseModel = 'tiny/base') =>
     resolveImportedAdapter(server.store, { name, entityId, baseModel, param: 'init_from' });
 
-  test('is what a new model can begin with', async () => {
+  test('can be the start of a new model', async () => {
     const { id, name } = await begin();
     const register = (model: string, lora: object) =>
       server.request('POST', '/v1/preview/models', {
@@ -200,7 +200,7 @@ describe('the name of an adapter', () => {
     expect((await register('odd', { init_from: 'adapter:unknown' })).statusCode).toBe(404);
   });
 
-  test('stands for its weights once it is committed, for its own entity and base model', async () => {
+  test('refers to its weights once it is committed, for its own entity and base model', async () => {
     const { id, name } = await begin();
     const { id: entityId } = await server.store.ensureEntity('acme');
     await expect(resolve(name, entityId)).rejects.toMatchObject({ code: 'request.conflict', param: 'init_from' });

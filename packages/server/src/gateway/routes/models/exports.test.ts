@@ -15,7 +15,7 @@ const exportsOf = (id: string) => `/v1/preview/models/${id}/exports`;
 const create = (body: object, headers = {}) => server.request('POST', exportsOf(modelId), body, headers);
 
 describe('creating an export', () => {
-  test('queues it and tells the worker', async () => {
+  test('queues it and notifies the worker', async () => {
     await server.addCheckpoint(modelId, 'a');
     const response = await create({ format: 'peft' });
     expect(response.statusCode).toBe(200);
@@ -94,7 +94,7 @@ describe('creating an export', () => {
     expect(listed.json()).toMatchObject({ data: [] });
   });
 
-  test('beyond what may wait is refused, with a hint to come back', async () => {
+  test('is refused above the limit of waiting exports, with a Retry-After', async () => {
     for (let i = 0; i < 8; i++) expect((await create({ format: 'merged-gguf' })).statusCode).toBe(200);
     const response = await create({ format: 'merged-gguf' });
     expect(response.statusCode).toBe(429);

@@ -14,7 +14,7 @@ afterAll(() => server.close());
 const list = async (query = '', headers = {}) =>
   (await server.request('GET', `/v1/preview/models${query}`, undefined, headers)).json<ListPage<ModelDetailsObject>>();
 
-test('a model is told with its latest checkpoint and the jobs that have not ended', async () => {
+test('a model has its latest checkpoint and its unfinished jobs', async () => {
   const id = await server.makeModel('agent', 'one');
   const fresh = (await server.request('GET', `/v1/preview/models/${id}`)).json<ModelDetailsObject>();
   expect(fresh).toMatchObject({

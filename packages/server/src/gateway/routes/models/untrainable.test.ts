@@ -17,7 +17,7 @@ afterAll(() => server.close());
 const register = (name: string, more: object = {}) =>
   server.request('POST', '/v1/preview/models', { project: 'demo', name, base_model: BASE.id, ...more });
 
-test('a base model that cannot be trained says so in lists', async () => {
+test('a base model that cannot be trained is marked in lists', async () => {
   const { data } = (await server.request('GET', '/v1/models')).json<ModelList>();
   expect(data.map(({ id, trainable, permission }) => [id, trainable, permission[0]!.allow_fine_tuning])).toEqual([
     [BASE.id, false, false],
@@ -27,7 +27,7 @@ test('a base model that cannot be trained says so in lists', async () => {
   expect(sampling.hosts).toMatchObject([{ base_model: BASE.id, untrainable: REASON }]);
 });
 
-test('registration on it is 422 with what can be trained, unless it is for sampling only', async () => {
+test('registration on it is 422 with the trainable models, unless it is for sampling only', async () => {
   const refused = await register('refused');
   expect(refused.statusCode).toBe(422);
   const { message } = refused.json<ErrorBody>().error;

@@ -71,7 +71,7 @@ async function runningJob() {
   };
 }
 
-test('what happened comes a page at a time, by model, and what happened to others never', async () => {
+test('events come a page at a time, by model, and only those of the own entity', async () => {
   const modelId = await server.makeModel('paged');
   await server.store.deleteCheckpoints(modelId, [0]);
   const all = await page(`?model_id=${modelId}`);
@@ -87,7 +87,7 @@ test('what happened comes a page at a time, by model, and what happened to other
   expect((await server.request('GET', '/v1/preview/events?after=x')).statusCode).toBe(422);
 });
 
-test('ids tell nothing of what happens to others, and are of no use to them', async () => {
+test('ids reveal nothing about other entities, and are useless to them', async () => {
   const modelId = await server.makeModel('first');
   const { data: before } = await page(`?model_id=${modelId}`);
   expect(before[0]?.id).toMatch(/^[\w-]{22}$/);
@@ -98,7 +98,7 @@ test('ids tell nothing of what happens to others, and are of no use to them', as
   expect((await server.request('GET', '/v1/preview/events?after=1')).statusCode).toBe(422);
 });
 
-test('the newest come first where somebody asks for it, and in no stream', async () => {
+test('the newest come first on request, and not in a stream', async () => {
   const modelId = await server.makeModel('newest-first');
   await server.store.deleteCheckpoints(modelId, [0]);
   const all = await page(`?model_id=${modelId}`);
@@ -111,7 +111,7 @@ test('the newest come first where somebody asks for it, and in no stream', async
   expect((await follow('/v1/preview/events?order=desc')).response.status).toBe(422);
 });
 
-test('a stream says where it begins, so that one that is lost before its first event is taken up there', async () => {
+test('a stream starts with its position, so a client that lost it before the first event can resume', async () => {
   const stream = await fetch(`${origin}/v1/preview/events`, {
     headers: { authorization: `Bearer ${server.key}`, accept: 'text/event-stream' },
   });
@@ -126,7 +126,7 @@ test('a stream says where it begins, so that one that is lost before its first e
   again.leave();
 });
 
-test('a stream tells what happens, by its name and with an id, and goes on behind the last one that was seen', async () => {
+test('a stream has named events with ids, and resumes after the last one seen', async () => {
   const stream = await follow('/v1/preview/events');
   expect(stream.response.headers.get('content-type')).toContain('text/event-stream');
   const job = await runningJob();
@@ -150,7 +150,7 @@ test('a stream tells what happens, by its name and with an id, and goes on behin
   expect(refused.response.status).toBe(422);
 });
 
-test('the stream of a job has each of its events once and ends behind the last; then there is nothing more', async () => {
+test('the stream of a job has each of its events once and ends after the last; a later one is empty', async () => {
   const job = await runningJob();
   const path = `/v1/preview/training-jobs/${job.id}/events`;
   await job.step(0);

@@ -33,7 +33,7 @@ test('curl gets the same as text', async () => {
   expect(body).toContain('curl -N http://localhost:8420/v1/chat/completions');
 });
 
-test('a host that is down is told as the health route tells it', async () => {
+test('a host that is down is reported as by the health route', async () => {
   server.training.healthy = false;
   const { body } = await home({ accept: 'text/html' });
   server.training.healthy = true;

@@ -47,14 +47,14 @@ test('a key is made for its scopes, shown once, listed and revoked', async () =>
   expect(again.json()).toEqual(revoked.json());
 });
 
-test('a mistyped key is told so', async () => {
+test('a mistyped key is reported as such', async () => {
   const { secret } = (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
   const response = await withKey((secret ?? '').slice(0, -1));
   expect(response.statusCode).toBe(401);
   expect(response.json<ErrorBody>().error.message).toContain('mistyped or truncated');
 });
 
-test('a key can have an end, which lies ahead', async () => {
+test('a key can have an expiry in the future', async () => {
   const past = await create({ name: 'ci', scopes: ['inference'], expires_at: now - 5 });
   expect([past.statusCode, past.json<ErrorBody>().error.param]).toEqual([422, 'expires_at']);
   const ahead = await create({ name: 'ci', scopes: ['inference'], expires_at: now + 3600 });

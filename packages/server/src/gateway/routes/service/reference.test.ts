@@ -55,7 +55,7 @@ describe('the OpenAPI document', () => {
     await app.close();
   });
 
-  test('says of every field of a request what it is for', () => {
+  test('has a description of every request field', () => {
     const without = OPERATIONS.flatMap(({ body }) => {
       const title = (body as { title?: string } | undefined)?.title;
       const fields = Object.entries((title && document.components.schemas[title]?.['properties']) || {});

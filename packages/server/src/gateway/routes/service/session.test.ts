@@ -55,7 +55,7 @@ describe('signing in', () => {
     expect((await send('GET', '/v1/preview/models', { ...OWN, cookie: await signIn() })).statusCode).toBe(200);
   });
 
-  test('behind TLS the cookie is sent through TLS only', async () => {
+  test('over TLS the cookie is Secure', async () => {
     const headers = { host: 'localhost', origin: 'https://localhost', 'sec-fetch-site': 'same-origin' };
     const response = await send('POST', '/v1/session', headers, { key: server.key });
     expect(response.headers['set-cookie']).toMatch(/^trainyard_session=.*; Secure$/);
@@ -90,7 +90,7 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  test('sees what belongs to the entity of its key, and nothing else', async () => {
+  test('sees only the data of its key’s entity', async () => {
     const id = await server.makeModel('of-the-first');
     const cookie = await signIn({ key: (await makeKey(['training'], 'rival')).secret });
     const own = await signIn();
@@ -148,11 +148,14 @@ describe('a session', () => {
     expect(await whoIs(before)).toBeNull();
   });
 
-  test.each(['', 'x', 'a'.repeat(43), '"; drop', '%00', 'a=b'])('a forged cookie %j is nobody', async (value) => {
-    const cookie = `trainyard_session_8420=${value}`;
-    expect(await whoIs(cookie)).toBeNull();
-    expect((await send('GET', '/v1/preview/models', { ...OWN, cookie })).statusCode).toBe(401);
-  });
+  test.each(['', 'x', 'a'.repeat(43), '"; drop', '%00', 'a=b'])(
+    'a forged cookie %j gives no session',
+    async (value) => {
+      const cookie = `trainyard_session_8420=${value}`;
+      expect(await whoIs(cookie)).toBeNull();
+      expect((await send('GET', '/v1/preview/models', { ...OWN, cookie })).statusCode).toBe(401);
+    },
+  );
 
   test('the cookie of a service at another port of this name is not taken for its own', async () => {
     const cookie = (await signIn()).replace('_8420', '_9000');
@@ -173,10 +176,10 @@ describe('other pages cannot use it', () => {
     ['a browser without Sec-Fetch-Site', { origin: 'http://localhost:3000' }],
     ['an opaque origin', { origin: 'null' }],
     ['a name that begins as ours', { origin: `http://${HOST}.evil.example` }],
-    ['a lie about where it comes from', { origin: `http://${HOST}`, 'sec-fetch-site': 'cross-site' }],
+    ['a false Sec-Fetch-Site', { origin: `http://${HOST}`, 'sec-fetch-site': 'cross-site' }],
   ];
 
-  test.each(foreign)('%s writes nothing with it, reads nothing, and signs nobody in or out', async (_name, headers) => {
+  test.each(foreign)('%s can neither read nor write with it, nor sign anyone in or out', async (_name, headers) => {
     const cookie = await signIn();
     for (const [method, url] of [
       ['POST', '/v1/session-links'],
@@ -192,7 +195,7 @@ describe('other pages cannot use it', () => {
     expect(await whoIs(cookie)).not.toBeNull();
   });
 
-  test('a form without any origin writes nothing; an address that somebody typed reads', async () => {
+  test('a form without any origin writes nothing; a typed address can read', async () => {
     const cookie = await signIn();
     expect((await send('POST', '/v1/session-links', { cookie })).statusCode).toBe(403);
     expect((await send('POST', '/v1/session-links', { cookie, 'sec-fetch-site': 'none' })).statusCode).toBe(403);

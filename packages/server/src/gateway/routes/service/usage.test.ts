@@ -12,7 +12,7 @@ afterAll(() => server.close());
 const usage = async (query = '', headers = {}) =>
   (await server.request('GET', `/v1/preview/usage${query}`, undefined, headers)).json<UsageListObject>();
 
-test('usage is one sum, or told apart by what is asked for, of the own entity', async () => {
+test('usage is one sum, or grouped by the requested fields, of the own entity', async () => {
   await server.chat();
   await server.chat({}, { 'openai-project': 'team/one' });
   const rival = { authorization: `Bearer ${await server.makeKey('rival', ['inference', 'training'])}` };
@@ -40,7 +40,7 @@ test('usage is one sum, or told apart by what is asked for, of the own entity', 
   expect((await server.request('GET', '/v1/preview/usage?by=colour')).statusCode).toBe(422);
 });
 
-test('hosts are told to admins alone', async () => {
+test('only admins see hosts', async () => {
   expect((await server.request('GET', '/v1/preview/hosts')).statusCode).toBe(403);
   const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
   const hosts = (await server.request('GET', '/v1/preview/hosts', undefined, headers)).json<HostsObject>();

@@ -27,7 +27,7 @@ async function upload(body: string, url = `${PATH}/data`, headers: Record<string
 }
 
 describe('uploads', () => {
-  test('each file is the next version of its name, and is known by what was sent', async () => {
+  test('each file is the next version of its name, and is known by the sent digest', async () => {
     const text = `${line('é')}\n\n${line('no')}\n`;
     const first = (await upload(text)).json<ArtifactObject>();
     expect(first).toEqual({
@@ -57,7 +57,7 @@ describe('uploads', () => {
     expect(page).toMatchObject({ data: [second], has_more: true });
   });
 
-  test('a name may have 128 characters, whatever they take in a path', async () => {
+  test('a name may have 128 characters, also if they need escapes in a path', async () => {
     const name = '好'.repeat(128);
     const made = (await upload(line('a'), `${PATH}/${encodeURIComponent(name)}`)).json<ArtifactObject>();
     expect(made).toMatchObject({ name, version: 'v0' });

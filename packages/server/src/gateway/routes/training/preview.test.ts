@@ -121,7 +121,7 @@ describe('models', () => {
     expect(response.json<{ name: string }>().name).toBe('🚂');
   });
 
-  test('another entity’s name is refused, and its models cannot be told from unknown ones', async () => {
+  test('another entity’s name is refused, and its models look like unknown ones', async () => {
     expect((await server.request('POST', '/v1/preview/models', { ...body, entity: 'rival' })).statusCode).toBe(404);
     const id = await server.makeModel('private');
     for (const [method, path, sent] of [
@@ -269,7 +269,7 @@ describe('checkpoints', () => {
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
   });
 
-  test('whoever samples hears of adapters that no model has any more, and of no others', async () => {
+  test('engines are notified of adapters that no model uses any more, and of no others', async () => {
     const id = await server.makeModel('retired');
     for (const digit of ['4', '5', '5', '6']) await server.addCheckpoint(id, digit);
     const before = server.inference.retired.length;
@@ -337,7 +337,7 @@ describe('training jobs', () => {
     expect(await server.blobs.listKeys()).toEqual(before);
   });
 
-  test('are queued with their groups, their resolved settings and what was ignored', async () => {
+  test('are queued with their groups, their resolved settings and the ignored fields', async () => {
     const numNotified = server.training.numNotified;
     const response = await submit({
       experimental_config: { learning_rate: 1e-4, epsilon: null, ppo: true, future_option: 1 },
@@ -367,7 +367,7 @@ describe('training jobs', () => {
     expect((await submit({ config: null, experimental_config: {} })).statusCode).toBe(200);
   });
 
-  test('without groups, without trajectories and without a reward are legal: what is left out has its default', async () => {
+  test('without groups, without trajectories and without a reward are legal: missing fields have defaults', async () => {
     for (const trajectory_groups of [[], [{}], [{ trajectories: [{}] }]])
       expect((await submit({ trajectory_groups })).statusCode).toBe(200);
   });
@@ -503,7 +503,7 @@ describe('training jobs', () => {
   });
 
   test.each(['NaN', 'Infinity', '-Infinity'])(
-    'a reward that is the literal %s is no JSON, and the place is told',
+    'a reward that is the literal %s is invalid JSON, and the error names its position',
     async (word) => {
       const id = await server.makeModel('trained');
       const body = `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{"reward": ${word}}]}]}`;

@@ -65,7 +65,7 @@ async function created(
   return { job, config: row.config as unknown as SftJobConfig, lines };
 }
 
-test('arguments that are objects become texts where they would lose something, and infinite numbers are refused', async () => {
+test('object arguments become texts if parsing would lose something, and infinite numbers are refused', async () => {
   const messages = (args: string) =>
     `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}]}]}`;
   const written = '{"b":1.0,"10":12345678901234567890}';
@@ -155,7 +155,7 @@ describe('a supervised job', () => {
     expect(events.json()).toMatchObject({ data: [], has_more: false });
   });
 
-  test('takes every setting, and names what it ignores', async () => {
+  test('accepts every setting, and names the ignored ones', async () => {
     const { job, config } = await created(dataUrl(DATA), {
       config: {
         batch_size: 'auto',

@@ -53,7 +53,7 @@ test.each<[string, object, string[], string]>([
   expect((await register('sampled', { lora, sampling_only: true })).statusCode).toBe(200);
 });
 
-test('a registration that says nothing gets what the trainer makes', async () => {
+test('a registration without settings gets the defaults of the trainer', async () => {
   server.training.limits = LIMITS;
   expect((await register('plain')).json<ModelObject>().lora).toMatchObject({ rank: 4, alpha: 32 });
   server.training.limits = null;
@@ -80,7 +80,7 @@ test('a job that the trainer cannot do is 422 before it is queued', async () => 
   expect(server.training.numNotified).toBe(1);
 });
 
-test('limits of trainers in other processes count where this one does not train', async () => {
+test('limits of trainers in other processes count if this one does not train', async () => {
   server.training.baseModels = [];
   const model = { id: baseModel, fileDigest: null, vocabSize: null };
   const member = {

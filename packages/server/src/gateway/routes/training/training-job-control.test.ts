@@ -26,7 +26,7 @@ const get = async (jobId: string) =>
   (await server.request('GET', `/v1/preview/training-jobs/${jobId}`)).json<TrainingJobObject>();
 
 describe('a training job', () => {
-  test('shows its state, its complete settings, what is ignored, and what became of its groups', async () => {
+  test('shows its state, its complete settings, the ignored fields, and the outcome of its groups', async () => {
     const modelId = await newModel();
     const made = await submit(modelId, { ppo: true, plot_tensors: true, newer: 1, kl_penalty_coef: 0.5 });
     expect(made).toEqual(await get(made.id));
@@ -102,7 +102,7 @@ describe('a training job', () => {
     for (const job of jobs) await act(job.id, 'cancel');
   });
 
-  test('can be paused and resumed, again and again, and its worker is told to let go', async () => {
+  test('can be paused and resumed repeatedly, and its worker is asked to release it', async () => {
     const { id } = await submit(await newModel());
     for (let i = 0; i < 2; i++) {
       expect((await act(id, 'pause')).json()).toMatchObject({ status: 'queued', is_paused: true });
@@ -116,7 +116,7 @@ describe('a training job', () => {
     await act(id, 'cancel');
   });
 
-  test('says what it waits for: a trainer with its base model, its turn, or somebody who resumes it', async () => {
+  test('reports its reason for waiting: no trainer with its base model, earlier jobs, or a pause', async () => {
     server.training.baseModels = [];
     onTestFinished(() => void (server.training.baseModels = null));
     const made = await submit(await newModel());
@@ -158,7 +158,7 @@ describe('a training job', () => {
     await store.removeMember('engine');
   });
 
-  test('ends when it is cancelled, with one event that says so; again changes nothing', async () => {
+  test('ends when it is cancelled, with one event; a second cancellation changes nothing', async () => {
     const { id } = await submit(await newModel());
     const held = await server.store.claimNextJob('test', 60_000);
     expect(held?.id).toBe(id);
@@ -195,7 +195,7 @@ describe('a training job', () => {
     }
   });
 
-  test('says when its training data were removed; its state, counts and events stay', async () => {
+  test('reports when its training data were removed; its state, counts and events stay', async () => {
     const { id } = await submit(await newModel());
     const ended = (await act(id, 'cancel')).json<TrainingJobObject>();
     const events = await server.store.listEvents({ jobId: id });
@@ -206,7 +206,7 @@ describe('a training job', () => {
     expect(await server.store.listEvents({ jobId: id })).toEqual(events);
   });
 
-  test('of another entity cannot be told from an unknown one', async () => {
+  test('of another entity looks like an unknown one', async () => {
     const { id } = await submit(await newModel());
     const rival = { authorization: `Bearer ${await server.makeKey('rival', ['training'])}` };
     for (const action of ['cancel', 'pause', 'resume']) {
@@ -230,7 +230,7 @@ describe('a training job', () => {
   });
 
   test.each(['pause', 'resume', 'cancel'])(
-    'keeps the answer to %s with its effect, whatever happens behind it',
+    'keeps the answer to %s with its effect through later failures',
     async (action) => {
       const { id } = await submit(await newModel());
       if (action === 'resume') await act(id, 'pause');

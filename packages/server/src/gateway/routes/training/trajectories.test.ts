@@ -77,7 +77,7 @@ test('trajectories of jobs and logs are listed with their rewards, a page at a t
     ]).toEqual([422, query]);
 });
 
-test('a trajectory is told as it was sent, with the rest of its group, until its words are removed', async () => {
+test('a trajectory is returned as it was sent, with the rest of its group, until its text is removed', async () => {
   const { modelId, jobId } = await submitted('told');
   const told = (await one(`${jobId}.0.1`)).json<TrajectoryContent>();
   expect(told).toMatchObject({
@@ -97,7 +97,7 @@ test('a trajectory is told as it was sent, with the rest of its group, until its
   expect((await one(`${jobId}.0.1`)).statusCode).toBe(404);
 });
 
-test('metadata may be any JSON that can be told again', async () => {
+test('metadata may be any JSON that survives a round trip', async () => {
   const modelId = await server.makeModel('described');
   const log = (text: string) =>
     server.request('POST', `/v1/preview/models/${modelId}/log`, `{"split":"val","trajectory_groups":[${text}]}`, {
@@ -134,7 +134,7 @@ test('an unknown trajectory and one of another entity are the same 404', async (
   expect((await one(id, '', inference)).statusCode).toBe(403);
 });
 
-test('without a trace there are no tokens, and the outcome says why', async () => {
+test('without a trace there are no tokens, and the outcome has the reason', async () => {
   const { jobId } = await submitted('bare');
   const job = await claimed(jobId);
   const outcomes = [
@@ -156,7 +156,7 @@ test('without a trace there are no tokens, and the outcome says why', async () =
   });
 });
 
-test('of what was not trained the replies are told by their tokens: from the reply, its record, or whoever samples', async () => {
+test('replies that were not trained get their tokens from the reply, its record, or an engine', async () => {
   const modelId = await server.makeModel('sampled');
   const entry = (id: number, bytes?: number[]) => ({ token: `token_id:${id}`, logprob: -id / 10, bytes });
   const reply = (content: object[], extra = {}) => ({
@@ -196,7 +196,7 @@ test('of what was not trained the replies are told by their tokens: from the rep
   expect((await one(`${id}.0.0`, '/tokens')).json<TrajectoryTokens>().choices).toEqual([]);
 });
 
-test('a log that cannot be read as training data has no tokens, and is told all the same', async () => {
+test('a log that is no valid training data has no tokens, and is returned all the same', async () => {
   const modelId = await server.makeModel('odd');
   const odd = {
     reward: 1,
@@ -210,7 +210,7 @@ test('a log that cannot be read as training data has no tokens, and is told all 
   expect((await one(id, '/tokens')).json<TrajectoryTokens>()).toMatchObject({ choices: [], sequences: [] });
 });
 
-test('what is said is searched page by page, and roles, ids and what was removed are not found', async () => {
+test('message texts are searched page by page; roles, ids and removed texts are not found', async () => {
   const modelId = await server.makeModel('searched');
   const group = (words: string[]) => ({ trajectories: words.map((word, index) => said(word, index)) });
   const submit = async (groups: object[]) =>
@@ -250,7 +250,7 @@ test('what is said is searched page by page, and roles, ids and what was removed
   expect(await found('text=ship')).toEqual([`${second}.0.0`]);
 });
 
-test('arguments of calls are searched, as text and as the object that it stands for', async () => {
+test('arguments of calls are searched, as text and as the parsed object', async () => {
   const modelId = await server.makeModel('called');
   const called = (given: unknown, index: number) => ({
     reward: index,
@@ -274,7 +274,7 @@ test('arguments of calls are searched, as text and as the object that it stands 
   expect((await list(modelId, '?text=look')).data).toHaveLength(4);
 });
 
-test('trajectories of the same prompt have the same digest, whatever the order of its members, and are found by it', async () => {
+test('trajectories of the same prompt have the same digest in any member order, and are found by it', async () => {
   const modelId = await server.makeModel('prompted');
   const asked = (question: object, reward: number) => ({
     reward,

@@ -102,7 +102,7 @@ test('without a step it is the latest, and registering again does not ask for a 
   }
 });
 
-test('what does not exist, or belongs to another entity, is 404; another base model is 422', async () => {
+test('a source that does not exist, or belongs to another entity, is 404; another base model is 422', async () => {
   const rival = { authorization: `Bearer ${await server.makeKey('rival', ['training', 'inference'])}` };
   const body = { project: 'demo', name: 'spy', base_model: 'tiny/base' };
   for (const initFrom of ['nobody', 'teacher:step99', 'acme/demo/teacher:step1']) {
