@@ -135,7 +135,7 @@ compare(`${NUM_CHATS} chats of 100 to 200 tokens`, {
 const lone = new Case(16_384).chats(NUM_CHATS - 1, 1);
 compare('one stream of 200 tokens', {
   'alone in its context': () => lone.step(1, 1),
-  'beside the cells of 31 chats': () => chats.step(1, 1),
+  'next to the cells of 31 chats': () => chats.step(1, 1),
   'and 4,080 stale cells': () => chatsStale.step(1, 1),
 });
 for (const context of [chats, chatsStale, ...eights, lone]) context.close();

@@ -65,14 +65,17 @@ describe.each([
   ['asks for text', true],
   ['is read along', false],
 ])('text over a back end that %s', (_how, asksText) => {
-  test.each(Object.entries(ASKED))('%s: is told as by the engine itself', async (_what, [reply, options]) => {
-    const logits = replying(reply, LENGTH);
-    const harness = new Harness({ logits });
-    const expected = harness.submit(options);
-    harness.run();
-    const given = await answer(textOver(embedded(logits, asksText)), options);
-    expect(given.events).toEqual(expected.events);
-  });
+  test.each(Object.entries(ASKED))(
+    '%s: gives the same events as the engine itself',
+    async (_what, [reply, options]) => {
+      const logits = replying(reply, LENGTH);
+      const harness = new Harness({ logits });
+      const expected = harness.submit(options);
+      harness.run();
+      const given = await answer(textOver(embedded(logits, asksText)), options);
+      expect(given.events).toEqual(expected.events);
+    },
+  );
 
   test.each<[string, RequestOptions]>([
     ['choices that are drawn', { n: 4, sampling: { temperature: 1, seed: 3n }, logprobs: 1, maxTokens: 12 }],
@@ -124,7 +127,7 @@ describe.each([
     expect(engine.stats().numRequests).toBe(0);
   });
 
-  test('a request that nobody reads is not read ahead', async () => {
+  test('an unread request is not read ahead', async () => {
     const backend = embedded(mixedLogits, asksText);
     const engine = textOver(backend);
     const transcript = new Transcript();
@@ -151,7 +154,7 @@ test('a back end that asks for text holds replies to constraints; one that does 
   });
 });
 
-test('a back end that enforces a kind of constraints is given their specs, where they hold from the beginning', async () => {
+test('a back end that enforces a kind of constraints gets their specs, if they hold from the start', async () => {
   const seen: unknown[] = [];
   const backend = new ScriptedTokenBackend(replying('42', LENGTH), ['digits']);
   const sample = backend.sample.bind(backend);
@@ -206,7 +209,7 @@ describe('an adapter', () => {
     }
   }
 
-  test('is published before the first request that names it, and retired behind the last', async () => {
+  test('is published before the first request that names it, and retired after the last', async () => {
     const backend = new ToldBackend();
     const { told } = backend;
     const engine = textOver(backend);
@@ -233,7 +236,7 @@ describe('an adapter', () => {
     expect((await answer(engine, { adapter })).text()).toBe('abc');
   });
 
-  test('that is being published keeps nobody who gives up', async () => {
+  test('that is being published holds no request that gives up', async () => {
     const backend = new ScriptedTokenBackend(replying('abc', LENGTH));
     backend.publish = () => new Promise(() => {});
     const engine = textOver(backend);

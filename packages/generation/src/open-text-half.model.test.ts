@@ -80,7 +80,7 @@ test('a long text has the tokens of its parts, and this thread goes on meanwhile
   expect(numTurns).toBeGreaterThan(5);
 });
 
-test('long texts wait for each other, those whose caller left are passed over, and what is refused is refused as ever', async () => {
+test('long texts wait for each other, those of callers that left are skipped, and refusals stay the same', async () => {
   const input = (text: string) => ({ kind: 'text', text, addSpecialTokens: false }) as const;
   const left = new AbortController();
   const first = full.text.codec.tokenize(input('a b '.repeat(50_000)), NEVER);

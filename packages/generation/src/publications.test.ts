@@ -82,9 +82,9 @@ test('one in another folder is published again, also after the older folder fail
   expect(backend.told.slice(2)).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
 });
 
-test('what the back end says of itself is told as it is', async () => {
+test('an error of the back end is passed on unchanged', async () => {
   const backend = slowBackend();
-  const lost = new EngineError('engine.host_lost', 'nobody answers at the address');
+  const lost = new EngineError('engine.host_lost', 'no server answers at the address');
   const { ready } = new Publications(backend).hold(A);
   await Promise.all([expect(ready).rejects.toBe(lost), backend.settle(lost)]);
 });
@@ -102,7 +102,7 @@ test('a retired version goes with the last request that uses it', async () => {
   expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
 });
 
-test('named again while it is used it stays; named again when it goes it is published behind that', async () => {
+test('a version named again during its use stays; one named again during its retirement is published after it', async () => {
   const backend = slowBackend();
   const publications = new Publications(backend);
   const first = publications.hold(A);

@@ -208,7 +208,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     expect(scores[0]!).toBeGreaterThanOrEqual(sum(logprobsOf(greedy!)) - 0.05);
   });
 
-  test('seeded requests give the same tokens alone, beside others and after a cache hit, as far as the logits are the same', () => {
+  test('seeded requests give the same tokens alone, next to others and after a cache hit, as far as the logits are the same', () => {
     const NUM_SEEDS = 6;
     const NUM_TOKENS = 40;
     const seeded = (seed: number, tenant: string, topic = 'the sea'): GenerateRequest =>
@@ -287,7 +287,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     }
   });
 
-  test('what the vocabulary puts around a text is what llama.cpp puts there', () => {
+  test('the vocabulary adds the same tokens around a text as llama.cpp', () => {
     const { before, after } = promptBorders(model);
     console.log(`borders: ${JSON.stringify({ before, after })}, adds a beginning token: ${model.addsBos}`);
     expect(before).toEqual(model.addsBos ? [model.bosTokenId] : []);

@@ -174,7 +174,7 @@ test('any interleaving in little memory: books agree, every request ends once, a
   for (const count of [seen.beamSearches, seen.scoredPrompts, seen.matchers]) expect(count).toBeGreaterThan(50);
 }, 600_000);
 
-test('over a runner that answers later: what comes in while it computes changes no answer', async () => {
+test('over a runner that answers later: requests that arrive while it computes change no answer', async () => {
   const seen = { requests: 0, meanwhile: 0, preemptions: 0, aborted: 0 };
   await fc.assert(
     fc.asyncProperty(

@@ -35,7 +35,7 @@ function plain({ rank, a, b }: LinearAdapter, x: Float32Array, onto: number, col
 describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
   const architecture: Architecture = { ...TINY_ARCHITECTURE, numLayers: 1, hiddenSize: width, feedForwardSize: width };
 
-  test.each([1, 4, 9])('of an adapter of rank %i are those of plain loops, and nothing beside them changes', (rank) => {
+  test.each([1, 4, 9])('of an adapter of rank %i are those of plain loops, and only its rows change', (rank) => {
     const memory = new DecoderMemory(4e6);
     const take = () => memory.take(7 * width);
     const [x, onto, into, other] = [take(), take(), take(), take()];
@@ -82,7 +82,7 @@ describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
   });
 });
 
-test('a column has the same bits whether it is one of four or behind the last four', () => {
+test('a column has the same bits in a tile of four and after the last tile', () => {
   const [x, onto] = [values(3 * 16), values(3 * 36)];
   const factors = { a: values(5 * 16), b: values(36 * 5) };
   const columns = (width: number): Float32Array[] => {

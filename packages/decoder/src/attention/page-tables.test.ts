@@ -22,7 +22,7 @@ test('a sequence takes a page for each 16 tokens, and gives them back', () => {
   expect(tables.numFree).toBe(4);
 });
 
-test('who writes behind a shared prefix gets a copy of its last page, all but the last holder', () => {
+test('a writer after a shared prefix gets a copy of its last page, except the last holder', () => {
   const tables = new PageTables({ numPages: 8, maxSequences: 3 });
   tables.append(0, 20);
   tables.share(0, 1, 20);
@@ -50,7 +50,7 @@ test('a prefix outlives its first holder; a whole page needs no copy', () => {
   expect(tables.pagesOf(1)[0]).toBe(0);
 });
 
-test('any history: pages hold what they should, and never more than two a sequence besides the tokens', () => {
+test('any history: pages hold the right tokens, and never more than two per sequence beyond the tokens', () => {
   const random = randomSource(5);
   const below = (bound: number) => Math.floor(((1 + random()) / 2) * bound);
   const [maxSequences, numTokens] = [6, 400];

@@ -43,14 +43,14 @@ function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3
   });
 }
 
-test('four threads compute what one computes, to the bit', () => {
+test('four threads compute the same as one, to the bit', () => {
   const lengths = [120, 3, 77, 1, 60];
   const alone = outputs(open(), lengths);
   const many = open({ numThreads: 4 });
   for (let round = 0; round < 20; round++) expect(outputs(many, lengths)).toEqual(alone);
 });
 
-test("a sequence's outputs do not depend on what else is in the batch, nor on where its pages lie", () => {
+test('the outputs of a sequence depend neither on the rest of the batch nor on the place of its pages', () => {
   const attention = open();
   const width = SIZES.numHeads * SIZES.headSize;
   const company = outputs(attention, [70, 33, 90]);
@@ -74,7 +74,7 @@ test('a layer that fits no memory is refused with its size', () => {
   );
 });
 
-test('rollouts have the same bits whether their prompt lies in the same pages or in pages of their own, on any number of threads', () => {
+test('rollouts have the same bits with a shared prompt and with prompts of their own, on any number of threads', () => {
   const [promptLength, numRollouts, numSteps] = [133, 7, 20];
   const run = (attention: PagedAttention, isShared: boolean): Float32Array[] => {
     const { numHeads, numKvHeads, headSize } = SIZES;

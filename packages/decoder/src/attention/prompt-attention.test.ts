@@ -122,7 +122,7 @@ test.each(
   expect(found).toEqual(inTiles);
 });
 
-test('what is no number in a prompt shows in the rows that see it, and in no other', () => {
+test('a NaN or infinity in a prompt affects only the rows that see it', () => {
   const rows: Rows = [{ sequence: 0, from: 0, end: 800 }];
   for (const tensor of ['keys', 'values', 'queries'] as const) {
     const tokens = new Tokens(SIZES, { tensor, sequence: 0, position: 333 });
@@ -133,7 +133,7 @@ test('what is no number in a prompt shows in the rows that see it, and in no oth
   }
 });
 
-test('pages that were of a sequence with what is no number say nothing of it', () => {
+test('pages of an ended sequence with NaN or infinity do not affect the next one', () => {
   const attention = open(true, { capacityTokens: 800, maxSequences: 1 });
   const rows: Rows = [{ sequence: 0, from: 0, end: 782 }];
   for (let position = 768; position < 784; position++) {
@@ -147,7 +147,7 @@ test('pages that were of a sequence with what is no number say nothing of it', (
   }
 }, 60_000);
 
-test('rows of one sequence behind each other are a prompt, if they are many and see much', () => {
+test('adjacent rows of one sequence are a prompt, if they are many and see much', () => {
   const batch = (...parts: readonly [sequence: number, from: number, count: number][]) => {
     const rows = parts.flatMap(([sequence, from, count]) =>
       Array.from({ length: count }, (_, i) => ({ sequence, position: from + i })),

@@ -20,7 +20,7 @@ const rollouts = (count: number, prefix: readonly number[], own: number, firstOw
     numKeys: (prefix.length + own) * PAGE_TOKENS + 5,
   }));
 
-test('tokens of a prompt go together once there is a full page, and share what the first of them sees', () => {
+test('tokens of a prompt form a tile once there is a full page, and share the pages of the first of them', () => {
   const table = pages(0, 4);
   const rows = Array.from({ length: 40 }, (_, i) => ({ pages: table, numKeys: i + 1 }));
   const tiles = cut(rows, 4);
@@ -74,7 +74,7 @@ test('rows that share nothing are alone, and see all of their full pages themsel
   ]);
 });
 
-test('whatever the rows: each is in one tile, and all rows of a tile begin with its pages and see them whole', () => {
+test('any rows: each is in one tile, and all rows of a tile start with its pages and see them whole', () => {
   const random = randomSource(5);
   const below = (n: number) => Math.floor(((random() + 1) / 2) * n);
   let shared = 0;

@@ -153,7 +153,7 @@ test.each([
   expect(largest).toBeLessThan(2e-6);
 });
 
-test('what is no number in a query, a key or a value that a row sees shows in its outputs, and in no other row', () => {
+test('a NaN or infinity in a query, a visible key or a visible value affects its own rows only', () => {
   const [headSize, numHeads] = [16, 3];
   const bench = new Bench(headSize, numHeads);
   const width = numHeads * headSize;

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { DecoderGraphs } from './decoder-graphs.ts';
 
-test.runIf(process.platform === 'linux')('graphs that are closed give the machine back what their weights took', () => {
+test.runIf(process.platform === 'linux')('closed graphs free the memory of their weights', () => {
   using file = GgufFile.open(testModel().small);
   const architecture = readArchitecture(file);
   const graphs = new DecoderGraphs(file, architecture, 2);

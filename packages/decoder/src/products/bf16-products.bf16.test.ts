@@ -83,6 +83,6 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
   expect(largestOwn).toBeLessThan(5e-5);
   expect(() => products.multiply(0, 'added', new Uint16Array(10), floats(960 * 64), 64)).toThrow('no room for 64 rows');
   expect(() => products.multiply(2, 'times', bf16(128 * 64), floats(96 * 64), 64)).toThrow(
-    'another matrix, or none, behind times',
+    'another matrix, or none, after times',
   );
 });

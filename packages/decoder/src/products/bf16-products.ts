@@ -87,7 +87,7 @@ export class Bf16Products {
     if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix, ending).run(weights, x, y, numRows, other);
     const rows = computedRows(numRows);
     assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
-    assert.equal(other !== null, endingTakesOther(ending), `another matrix, or none, behind ${ending}`);
+    assert.equal(other !== null, endingTakesOther(ending), `another matrix, or none, after ${ending}`);
     assert(other === null || other.length >= rows * out, `too few rows of the other matrix for ${rows}`);
     assert.equal(computedRows(unitRows), unitRows, 'a unit would write rows of the next one');
     const placeOf = (data: ArrayBufferView) => (sharesColumns ? BigInt(data.byteOffset) : this.#addressOf(data));

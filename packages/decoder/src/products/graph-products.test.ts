@@ -70,7 +70,7 @@ describe.each([1, 2, MAX_ROWS])('%i rows', (numRows) => {
     for (const one of shared) expect(one).toEqual(alone);
   });
 
-  test('down is added to what it is given, and activated is silu of one sum by the other', () => {
+  test('down is added to its output, and activated is silu of one sum times the other', () => {
     const { x, sums, y } = computed(3, 'down', numRows);
     const { x: h, sums: wide, y: activated } = computed(3, 'activated', numRows);
     const layer = `blk.${LAYER}`;

@@ -31,7 +31,7 @@ test.each([1, 7, 8, 9, 576 * 64])('%i numbers', (length) => {
   expect([...behind]).toEqual([0, 0, 0, 0]);
 });
 
-test('ties, the largest and the least numbers, and what is no number', () => {
+test('ties, the largest and the least numbers, NaN and infinity', () => {
   const memory = new DecoderMemory(1 << 16);
   const zeros = [0x0000_0000, 0x8000_0000];
   const ties = [0x3f80_8000, 0x3f81_8000, 0xbf80_8000, 0x0000_8000, 0x0001_8000, 0x7f7f_8000];

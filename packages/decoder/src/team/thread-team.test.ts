@@ -18,7 +18,7 @@ test('units are computed once each, and are all done then', () => {
   expect(cells[TEAM_CELL.done]).toBe(5);
 });
 
-test('a unit that fails ends the work of a helper: the rest counts as done, and the reason is told', () => {
+test('a failing unit ends the work of a helper: the rest counts as done, and the reason is reported', () => {
   const data = work(5);
   const computed: number[] = [];
   helpWith(data, (unit) => {
@@ -57,7 +57,7 @@ test.each([
   await worker.terminate();
 });
 
-test('who waits for a thread that is held up for long looks now and then, and seems to compute to nobody', async () => {
+test('a wait for a stalled thread polls now and then, and does not look like computing', async () => {
   const { cells } = work(0);
   const program = `
     const { workerData: cells } = require('node:worker_threads');

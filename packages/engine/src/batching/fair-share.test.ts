@@ -105,7 +105,7 @@ describe('the first token of a rival comes within two steps of its prefill', { t
     'an adapter of its own': { prompt: 'r'.repeat(2 * CHUNK), adapter: adapter('rival') },
   };
   for (const [load, begin] of Object.entries(LOADS)) {
-    test.each(Object.entries(rivals))(`beside ${load}: %s`, (_name, rival) => {
+    test.each(Object.entries(rivals))(`next to ${load}: %s`, (_name, rival) => {
       // Tenants that arrive together wait for each other's first tokens.
       for (const numStepsBefore of load.startsWith('three') ? [5, 40] : [0, 1, 5, 40]) {
         const harness = new Harness({ ...SIZES, limits: LIMITS, logits: mixedLogits });
@@ -120,7 +120,7 @@ describe('the first token of a rival comes within two steps of its prefill', { t
   }
 });
 
-test('a request of one choice goes in beside one with as many choices as are allowed, of the same tenant', () => {
+test('a request of one choice goes in next to one with as many choices as are allowed, of the same tenant', () => {
   const harness = new Harness({ ...SIZES, limits: LIMITS });
   harness.submit({ ...endless, n: 32, maxTokens: 300 });
   for (let i = 0; i < 5; i++) harness.step();
@@ -165,11 +165,11 @@ test('a step of a newcomer computes a few tokens of others, who take turns', () 
   expect(first, 'with the prompt').toBeLessThanOrEqual('rival'.length + 32);
   expect(Math.max(...others)).toBe(32);
   const gains = loud.map((reply, i) => reply.tokenIds().length - before[i]!);
-  console.log(`tokens of eight wide streams beside a rival in 40 steps: ${gains.join(', ')}`);
+  console.log(`tokens of eight wide streams next to a rival in 40 steps: ${gains.join(', ')}`);
   expect(Math.max(...gains) - Math.min(...gains)).toBeLessThanOrEqual(16);
 });
 
-test('tenants that all want more than there is get equal parts, whatever each sends', () => {
+test('tenants that want more than the capacity get equal parts, for any load of each', () => {
   const harness = new Harness({ ...SIZES, limits: LIMITS });
   const numTokens = new Map<string, number>();
   const count = (tenant: string, replies: Submitted[]): void =>
@@ -215,11 +215,11 @@ test('while a newcomer is served first, streams of others go on', () => {
     longest = Math.max(longest, waited);
   }
   expect(steady.completed).toBeUndefined();
-  console.log(`a steady stream waited at most ${longest} steps beside newcomers of 300 to 900 tokens`);
+  console.log(`a steady stream waited at most ${longest} steps next to newcomers of 300 to 900 tokens`);
   expect(longest).toBeLessThanOrEqual(30);
 });
 
-test('what one tenant leaves in the cache does not push out what another has there', () => {
+test('the cached tokens of one tenant do not push out those of another', () => {
   const harness = new Harness({ ...SIZES, limits: { maxCachedTokens: 300 }, logits: replying('', 50) });
   const cachedOf = (tenant: string, letter: string): number => {
     const reply = harness.submit({ tenant, prompt: letter.repeat(50), maxTokens: 1 });

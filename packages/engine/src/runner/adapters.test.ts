@@ -32,7 +32,7 @@ function reference(digest: string) {
   return { digest, path };
 }
 
-test('an adapter is loaded ahead once, and says since when it is there', () => {
+test('an adapter is loaded ahead once, and reports its load time', () => {
   const { adapters, clock } = open(2);
   expect(adapters.loadAhead(reference('a'))).toBe(true);
   clock.now = 5_000;
@@ -53,7 +53,7 @@ test('one that is loaded ahead takes no room of adapters that are sampled from',
   expect([names(), adapters.sizeBytes]).toEqual(['bc', 2]);
 });
 
-test('one that nobody has sampled from makes room first, for the next one and for requests', () => {
+test('an adapter without requests is evicted first, for the next one and for requests', () => {
   const { adapters, names } = open(2);
   adapters.pin(reference('a'));
   adapters.unpin('a');

@@ -125,7 +125,7 @@ test('cells that no row attended to for so many rows leave, and others stay', ()
   expect(at.shelf.numCells).toBe(21);
 });
 
-test('nothing stale stays while many sequences decode: two steps of eight rows behind their end, the cells of others are gone', () => {
+test('nothing stale stays while many sequences decode: two steps of eight rows after their end, the cells of others are gone', () => {
   const at = new Harness({ capacity: 1000, shelfTokens: 1000, idleRows: 16 });
   const live = Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8].map((sequence) => [sequence, 1]));
   at.run({ 0: 300 });
@@ -177,7 +177,7 @@ test('moving out and back never costs more than looking past: at most one move f
   expect(at.memory.numMoves).toBe(0);
 });
 
-test('whatever comes, every sequence computes with its own cells, and there is room for them', () => {
+test('under any load every sequence computes with its own cells, and all fit', () => {
   const action = fc.oneof(
     fc.record({
       kind: fc.constant('run' as const),

@@ -13,7 +13,7 @@ const sizes = (counts: readonly number[], tileRows = 64): number[] =>
   decodeCalls(batchOf(counts), tileRows).map((call) => call.length);
 const ones = (count: number): number[] => Array.from({ length: count }, () => 1);
 
-test('what makes no tile is one call', () => {
+test('rows that make no tile are one call', () => {
   expect(sizes([1])).toEqual([1]);
   expect(sizes(ones(63))).toEqual([63]);
   expect(sizes([40, ...ones(20)])).toEqual([60]);

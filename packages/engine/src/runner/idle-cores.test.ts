@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { IdleCores } from './idle-cores.ts';
 
-it('tells the mean over each window, and nothing in between', () => {
+it('returns the mean over each window, and nothing in between', () => {
   let idleMs = 1_000_000;
   const idle = new IdleCores(() => idleMs);
   expect(idle.observe(0), 'where a window begins nothing is known').toBeNull();
@@ -14,7 +14,7 @@ it('tells the mean over each window, and nothing in between', () => {
   expect(idle.observe(1_000)).toBeCloseTo(2, 12);
 });
 
-it('does not count what was before a window that was forgotten', () => {
+it('does not count the time before a forgotten window', () => {
   let idleMs = 0;
   const idle = new IdleCores(() => idleMs);
   idle.observe(0);

@@ -99,7 +99,7 @@ test('many sequences at once have the logits of few, in the order of the batch',
   runner.close();
 });
 
-test('without flash attention, log-probabilities behind a long context are those of single precision to some thousandths', () => {
+test('without flash attention, log-probabilities after a long context are those of single precision to some thousandths', () => {
   using small = LlamaModel.load(testModel().small);
   const tokens = Array.from(small.tokenize(`${TEXT} `.repeat(75), { addSpecial: false, parseSpecial: false }));
   const [prompt, reply] = [tokens.slice(0, 2000), tokens.slice(2000, 2009)];

@@ -88,7 +88,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
   test.each([
     ['the base model', null],
     ['an adapter', 0],
-  ])('%s: a row alone and beside others is the same to the bit', (_, index) => {
+  ])('%s: a row alone and next to others is the same to the bit', (_, index) => {
     const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 2 });
     const load = (one: number) => runner.loadAdapter(join(directory, `${name}.${one}.gguf`));
     const [adapter, other] = [index === null ? null : load(index), load(2)];
@@ -114,7 +114,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
   });
 });
 
-test('a file that is no adapter of the model is refused, naming what differs', () => {
+test('a file that is no adapter of the model is refused, naming the difference', () => {
   const { llama } = TINY_ARCHITECTURES;
   const path = join(directory, 'refuses.gguf');
   writeTinyGguf(path, llama);

@@ -92,7 +92,7 @@ describe('a sequence whose numbers overflow', () => {
     }
   });
 
-  test('leaves nothing behind in the pages that it gives back', () => {
+  test('leaves no trace in the pages that it gives back', () => {
     const runner = open();
     const [expected] = compute(runner, [{ sequence: 0, length: 5 }]);
     runner.forget(0, 0);
@@ -179,7 +179,7 @@ test('the threads that share the columns of products change no bit of a row, wit
   for (const rows of shared) expect(rows).toEqual(alone);
 });
 
-test('logits are the same whoever else wants some, with an adapter or without, and none may be wanted', () => {
+test('logits do not depend on the other rows with logits, with an adapter or without, and a row may have none', () => {
   const runner = open();
   const adapters = [null, adapterOf(runner, 'one')];
   const rowsOf = (wants: (row: number) => boolean): (Float32Array | null)[] => {
@@ -232,7 +232,7 @@ test('adapters that do not fit side by side take turns, and one that does not fi
   expect(() => adapterOf(none, 'one')).toThrow(/^the adapter needs \d+ bytes, the limit is \d+$/);
 });
 
-test('as many tokens as it says fit, though every sequence branches off within a page', () => {
+test('the reported number of tokens fits, though every sequence branches off within a page', () => {
   const runner = open({ capacityTokens: 64, maxSequences: 16 });
   const [expected] = compute(runner, [{ sequence: 0, length: 33 }]);
   runner.forget(0, 31);

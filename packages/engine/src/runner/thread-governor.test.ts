@@ -57,7 +57,7 @@ describe('ThreadGovernor', () => {
     expect(governor.numThreads).toBe(2);
   });
 
-  it('heeds idle cores ever less often where they are out of reach', () => {
+  it('tries idle cores ever less often if they are out of reach', () => {
     const governor = new ThreadGovernor(2);
     let numTrials = 0;
     let before = governor.numThreads;

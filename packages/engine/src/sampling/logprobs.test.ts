@@ -33,7 +33,7 @@ describe('entries of chosen ids', () => {
     expect(largest).toBeLessThan(1e-6); // logits are float32
   });
 
-  test('take the place of the most likely ones, and a sampled token among them is not told twice', () => {
+  test('replace the most likely ones, and a sampled token among them is not listed twice', () => {
     const [first] = sample({}).tokenIds();
     const transcript = sample({ logprobs: 5, logprobTokenIds: [7, first!, 8] });
     expect(transcript.logprobs()[0]?.top.map(({ id }) => id)).toEqual([first, 7, 8]);
@@ -44,7 +44,7 @@ describe('entries of chosen ids', () => {
     ).toEqual([first]);
   });
 
-  test('are at the floor where they cannot come, and change no token', () => {
+  test('are at the floor if they cannot come, and change no token', () => {
     const options = { sampling: { temperature: 1, seed: 5n }, allowedTokenIds: [97, 98, 99] };
     const plain = sample(options);
     const scored = sample({ ...options, logprobTokenIds: [100, 97], logprobsMode: 'processed' });

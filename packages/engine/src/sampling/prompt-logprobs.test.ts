@@ -79,7 +79,7 @@ describe('prompt logprobs', () => {
     ]);
   });
 
-  test('the prompt is computed whole, whatever is in the cache or running, and once for n choices', () => {
+  test('the prompt is computed whole, despite the cache and running requests, and once for n choices', () => {
     const harness = new Harness();
     harness.submit({ prompt: PROMPT, maxTokens: 1 });
     harness.run();
@@ -104,7 +104,7 @@ describe('prompt logprobs', () => {
     expect(next.started?.cachedTokens).toBe(PROMPT.length - 1);
   });
 
-  test('are those of the model whatever else the request asks for, and absent unless asked for', () => {
+  test('are those of the model under any other parameters, and absent unless requested', () => {
     const harness = new Harness();
     const plain = harness.submit({ prompt: PROMPT, promptLogprobs: 2 });
     const busy = harness.submit({
@@ -120,7 +120,7 @@ describe('prompt logprobs', () => {
     expect(none.completed).not.toHaveProperty('promptLogprobs');
   });
 
-  test('a preempted request goes on where it was: no row is read twice', () => {
+  test('a preempted request resumes at its position: no row is read twice', () => {
     const harness = new Harness({ capacityTokens: 64, limits: { promptLogprobRows: 4 } });
     const prompt = [...Buffer.from('p'.repeat(40))];
     const old = harness.submit({ prompt: 'old', maxTokens: 40, ignoreEos: true });
@@ -133,7 +133,7 @@ describe('prompt logprobs', () => {
     differenceTo(plainEntries(mixedLogits, prompt, 1), reply.completed!.promptLogprobs!);
   });
 
-  test('come before every output where they are wanted first, also of choices that overtake the one that scores', () => {
+  test('come before every output if they are wanted first, also of choices that overtake the one that scores', () => {
     const harness = new Harness({ limits: { promptLogprobRows: 2 } });
     harness.submit({ prompt: PROMPT, maxTokens: 1 });
     harness.run();

@@ -67,7 +67,7 @@ describe('RandomStream', () => {
 });
 
 describe('DrawKey', () => {
-  test('arrivals are exponential, whatever the index and whatever the key', () => {
+  test('arrivals are exponential, for any index and any key', () => {
     const stream = new RandomStream(12n);
     const shapes: [string, (i: number) => number][] = [
       [

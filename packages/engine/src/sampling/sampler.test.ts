@@ -96,7 +96,7 @@ describe('truncation, by hand', () => {
     expect(support(row, { topP: 0.96 })).toEqual([0, 1, 2, 3, 4]);
     expect(support(row, { topP: 1e-9 })).toEqual([1]);
   });
-  test('top_p counts on what top_k left, renormalised', () => {
+  test('top_p applies to the tokens that top_k left, renormalised', () => {
     // top_k 3 leaves 0.4 0.25 0.2 = 0.85: shares before are 0, 0.47, 0.76
     expect(support(row, { topK: 3, topP: 0.75 })).toEqual([1, 4]);
     expect(support(row, { topP: 0.75 })).toEqual([1, 2, 4]);
@@ -326,7 +326,7 @@ describe('a draw under noise', () => {
 });
 
 describe('logprobs', () => {
-  test('log-sum-exp agrees with Math.exp in float64, whatever else was asked', () => {
+  test('log-sum-exp agrees with Math.exp in float64, under any other parameters', () => {
     const random = new RandomStream(3n);
     const buffers = new SamplerBuffers(5000);
     let largest = 0;

@@ -24,49 +24,43 @@ const WAYS: readonly [string, RequestOptions][] = [
   ['all of it', { sampling: { temperature: 0.8, topP: 0.9, logitBias: [[50, 3]] }, digits: { min: 3, max: 9 } }],
 ];
 
-describe('what a choice was drawn from', () => {
-  test.each(WAYS)(
-    '%s: is told with its end, as log-probabilities of what was drawn from would have it',
-    (_, options) => {
-      const harness = new Harness({ logits: mixedLogits });
-      const traced = harness.submit({ ...options, n: 3, logprobs: 0, tracesSampling: true });
-      const processed = harness.submit({ ...options, n: 3, logprobs: -1, logprobsMode: 'processed' });
-      harness.run();
-      for (let index = 0; index < 3; index++) {
-        const { sampling } = traced.finished(index)!;
-        const tokenIds = traced.tokenIds(index);
-        const expected = processed.logprobs(index);
-        expect(tokenIds).toEqual(expected.map((entry) => entry.id));
-        expect(sampling).toMatchObject({ lost: null, settings: options.sampling });
-        const { logprobs, kept } = sampling!.trace!;
-        const differences = expected.map(({ logprob }, place) => Math.abs(logprob - logprobs[place]!));
-        expect(Math.max(...differences)).toBeLessThan(1e-5);
-        const { sets, setOf } = readKeptTokens(kept, tokenIds.length)!;
-        for (const [place, { top }] of expected.entries()) {
-          const set = setOf[place] === -1 ? null : sets[setOf[place]!]!;
-          for (const { id, logprob } of top) expect(set === null || isKept(set, id)).toBe(logprob > -9999);
-        }
+describe('the distribution of a choice', () => {
+  test.each(WAYS)('%s: comes with its end, and agrees with processed log-probabilities', (_, options) => {
+    const harness = new Harness({ logits: mixedLogits });
+    const traced = harness.submit({ ...options, n: 3, logprobs: 0, tracesSampling: true });
+    const processed = harness.submit({ ...options, n: 3, logprobs: -1, logprobsMode: 'processed' });
+    harness.run();
+    for (let index = 0; index < 3; index++) {
+      const { sampling } = traced.finished(index)!;
+      const tokenIds = traced.tokenIds(index);
+      const expected = processed.logprobs(index);
+      expect(tokenIds).toEqual(expected.map((entry) => entry.id));
+      expect(sampling).toMatchObject({ lost: null, settings: options.sampling });
+      const { logprobs, kept } = sampling!.trace!;
+      const differences = expected.map(({ logprob }, place) => Math.abs(logprob - logprobs[place]!));
+      expect(Math.max(...differences)).toBeLessThan(1e-5);
+      const { sets, setOf } = readKeptTokens(kept, tokenIds.length)!;
+      for (const [place, { top }] of expected.entries()) {
+        const set = setOf[place] === -1 ? null : sets[setOf[place]!]!;
+        for (const { id, logprob } of top) expect(set === null || isKept(set, id)).toBe(logprob > -9999);
       }
-      expect(processed.finished()).not.toHaveProperty('sampling');
-    },
-  );
+    }
+    expect(processed.finished()).not.toHaveProperty('sampling');
+  });
 
-  test.each([1e-300, 1e300])(
-    'equal logits at the end of what a penalty of %d can do share their probability',
-    (penalty) => {
-      const three = (_tokens: unknown, _path: unknown, row: Float32Array) => void row.fill(penalty < 1 ? 1 : -1);
-      const harness = new Harness({ logits: three });
-      const ids = [65, 66, 67];
-      const asked = { prompt: ids, sampling: { temperature: 0.5, repetitionPenalty: penalty }, allowedTokenIds: ids };
-      const traced = harness.submit({ ...asked, maxTokens: 4, tracesSampling: true });
-      const processed = harness.submit({ ...asked, maxTokens: 4, logprobs: 0, logprobsMode: 'processed' });
-      harness.run();
-      for (const logprob of traced.finished()!.sampling!.trace!.logprobs) expect(logprob).toBeCloseTo(-Math.log(3), 5);
-      for (const { logprob } of processed.logprobs()) expect(logprob).toBeCloseTo(-Math.log(3), 5);
-    },
-  );
+  test.each([1e-300, 1e300])('equal logits at the limits of a penalty of %d share their probability', (penalty) => {
+    const three = (_tokens: unknown, _path: unknown, row: Float32Array) => void row.fill(penalty < 1 ? 1 : -1);
+    const harness = new Harness({ logits: three });
+    const ids = [65, 66, 67];
+    const asked = { prompt: ids, sampling: { temperature: 0.5, repetitionPenalty: penalty }, allowedTokenIds: ids };
+    const traced = harness.submit({ ...asked, maxTokens: 4, tracesSampling: true });
+    const processed = harness.submit({ ...asked, maxTokens: 4, logprobs: 0, logprobsMode: 'processed' });
+    harness.run();
+    for (const logprob of traced.finished()!.sampling!.trace!.logprobs) expect(logprob).toBeCloseTo(-Math.log(3), 5);
+    for (const { logprob } of processed.logprobs()) expect(logprob).toBeCloseTo(-Math.log(3), 5);
+  });
 
-  test('is nothing but the model at temperature 1 alone, and told so', () => {
+  test('is null if it is the plain model at temperature 1', () => {
     const harness = new Harness();
     const transcript = harness.submit({ sampling: { temperature: 1 }, tracesSampling: true });
     harness.run();

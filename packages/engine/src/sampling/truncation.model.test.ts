@@ -6,7 +6,7 @@ import { SamplerBuffers } from './sampler.ts';
 import { scanMaxima } from '@trainyard/decoder';
 import { truncationThreshold } from './truncation.ts';
 
-test('top_n_sigma keeps what llama.cpp’s own sampler keeps', () => {
+test('top_n_sigma keeps the same tokens as llama.cpp’s own sampler', () => {
   const random = new RandomStream(17n);
   let numKept = 0;
   let numDropped = 0;

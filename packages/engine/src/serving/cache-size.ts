@@ -9,7 +9,7 @@ export interface CacheLimits {
    * applies.
    */
   readonly capacityTokens: number | null;
-  /** Limit in bytes. Default: none besides the tokens. */
+  /** Limit in bytes. Default: only the limit in tokens. */
   readonly cacheBytes?: number | null;
   readonly maxSequences: number;
 }

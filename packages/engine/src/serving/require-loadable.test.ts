@@ -70,9 +70,9 @@ const UNLOADABLE: readonly (readonly [string, Changes, RegExp])[] = [
     { architecture: { ...llama, vocabSize: 200 } },
     /'token_embd\.weight' has wrong shape/,
   ],
-  ['more blocks than it says', { metadata: { 'llama.block_count': { u32: 1 } } }, /wrong number of tensors/],
+  ['more blocks than declared', { metadata: { 'llama.block_count': { u32: 1 } } }, /wrong number of tensors/],
   [
-    'fewer blocks than it says',
+    'fewer blocks than declared',
     { metadata: { 'llama.block_count': { u32: 3 } } },
     /'blk\.2\.attn_norm\.weight' not found/,
   ],
@@ -102,7 +102,7 @@ const UNLOADABLE: readonly (readonly [string, Changes, RegExp])[] = [
   ['no width', { without: ['llama.embedding_length'] }, /llama\.embedding_length/],
   ['no vocabulary', { without: Object.keys(VOCABULARY) }, /vocabulary: key not found in model: tokenizer\.ggml\.model/],
   ['no tokens', { without: ['tokenizer.ggml.tokens'] }, /cannot find tokenizer vocab/],
-  ['a file that says it has none', { metadata: { 'tokenizer.ggml.model': 'no_vocab' } }, /no_vocab/],
+  ['a file that declares none', { metadata: { 'tokenizer.ggml.model': 'no_vocab' } }, /no_vocab/],
   ['an unknown tokenizer', { metadata: { 'tokenizer.ggml.model': 'runes' } }, /unknown tokenizer: 'runes'/],
   ['an unknown pre-tokenizer', { metadata: { 'tokenizer.ggml.pre': 'runes' } }, /unknown pre-tokenizer type: 'runes'/],
   ['an unknown architecture', { architecture: { ...llama, name: 'loom' } }, /unknown model architecture: 'loom'/],
@@ -139,7 +139,7 @@ describe('requireLoadable', () => {
     ['olmo2', olmo2],
     ['a tied head of an architecture that has them', { tensors: lacking('output.weight') }],
     ['yarn', { metadata: { 'llama.rope.scaling.type': 'yarn', 'llama.rope.scaling.factor': 4 } }],
-  ] satisfies [string, Changes][])('takes what llama.cpp loads: %s', (_name, changes) => {
+  ] satisfies [string, Changes][])('accepts files that llama.cpp loads: %s', (_name, changes) => {
     const path = write(changes);
     LlamaModel.load(path).close();
     expect(() => requireLoadable(path)).not.toThrow();

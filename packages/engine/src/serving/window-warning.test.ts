@@ -19,6 +19,6 @@ it('knows the first Mistral by its name, whose window converters leave out', () 
   expect(warningOf({ ...LLAMA, 'general.name': 'Mistral 7B Instruct v0.3' })).toBeNull();
 });
 
-it('says nothing where the sampler applies the window', () => {
+it('gives no warning if the sampler applies the window', () => {
   expect(warningOf({ 'general.architecture': 'gemma3', 'gemma3.attention.sliding_window': 1024 })).toBeNull();
 });

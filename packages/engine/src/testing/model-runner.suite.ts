@@ -74,7 +74,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       return Array.from({ length }, (_, i) => tokens[(i + offset) % tokens.length]!);
     };
 
-    it('says how large it is', () => {
+    it('reports its size', () => {
       const { vocabSize, capacityTokens, contextLength, maxSequences, batchTokens, shareGranularity } = runner;
       for (const size of [vocabSize, capacityTokens, contextLength, maxSequences, batchTokens, shareGranularity]) {
         expect(Number.isInteger(size)).toBe(true);
@@ -186,7 +186,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       expect(gap(copied(await runner.run(batch), 1)[0], expected)).toBeLessThanOrEqual(harness.tolerance);
     });
 
-    it('gives the same to the same tokens where that is asked for, whatever else is in the batch', async () => {
+    it('computes the same for the same tokens if that is requested, next to any other rows', async () => {
       const tokens = prompt(10);
       await compute([{ sequence: 0, tokens: tokens.slice(0, 9) }], true);
       const [lone] = await compute([{ sequence: 0, tokens: [tokens[9]!], from: 9 }], true);
@@ -225,7 +225,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       expect(gap(await alone(prompt(9)), base)).toBeLessThanOrEqual(harness.tolerance);
     });
 
-    it('computes with as many adapters at once as it says', async () => {
+    it('computes with as many adapters at once as it reports', async () => {
       const adapters = [null, ...harness.adapterPaths.map((path) => runner.loadAdapter(path))];
       const together = adapters.slice(0, runner.adaptersPerBatch);
       const expected: Float32Array[] = [];
@@ -235,11 +235,11 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       for (const adapter of adapters) adapter?.close();
     });
 
-    it('says of a file that is no adapter that it cannot be read', () => {
+    it('refuses a file that is no adapter as unreadable', () => {
       expect(() => runner.loadAdapter(`${harness.adapterPaths[0]}.missing`)).toThrow(/./);
     });
 
-    it('draws on the device, where it can, what the engine would draw', async () => {
+    it('draws on the device, if it can, the same as the engine would', async () => {
       if (runner.runAndDraw === undefined) return;
       const pieces: Piece[] = [{ sequence: 0, tokens: prompt(12), wantsAll: true }];
       const rows = await compute(pieces);

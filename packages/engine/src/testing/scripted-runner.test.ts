@@ -9,7 +9,7 @@ const KINDS: Record<string, Partial<ScriptedRunnerOptions>> = {
   'scripted, answers later': { answersLater: true },
   'scripted, several adapters in a batch': { adaptersPerBatch: 3 },
   'scripted, shares blocks of 16': { shareGranularity: 16 },
-  'scripted, draws where it computes': { drawsOnDevice: true },
+  'scripted, draws on the device': { drawsOnDevice: true },
   'scripted, all of it': { answersLater: true, adaptersPerBatch: Infinity, shareGranularity: 5, drawsOnDevice: true },
 };
 
@@ -32,7 +32,7 @@ for (const [name, options] of Object.entries(KINDS)) {
   }));
 }
 
-test('a caller that breaks the rules is told', async () => {
+test('a caller that breaks the rules gets an error', async () => {
   const runner = new ScriptedRunner({ vocabSize: VOCAB_SIZE, shareGranularity: 4, answersLater: true });
   const batch = new StepBatch(8);
   for (let i = 0; i < 8; i++) batch.add(i, i, 0, i === 7);

@@ -91,7 +91,7 @@ function search(
 }
 
 describe('beam search', () => {
-  test('finds what the definition finds, whatever width, penalty, ends and memory', () => {
+  test('finds the beams of the definition, for any width, penalty, ends and memory', () => {
     let numStops = 0;
     let numLengths = 0;
     let largest = 0;
@@ -128,7 +128,7 @@ describe('beam search', () => {
     expect(largest).toBeLessThan(1e-4);
   });
 
-  test('tells nothing before the end, then one finished event a beam with its whole text, best first', () => {
+  test('emits nothing before the end, then one finished event per beam with its whole text, best first', () => {
     const reply = search(branching(3), { n: 3, maxTokens: 4, ignoreEos: true });
     expect(reply.events.map(({ kind }) => kind)).toEqual(['started', 'finished', 'finished', 'finished', 'completed']);
     const { text, tokenIds } = reply.finished(0)!;
@@ -168,7 +168,7 @@ describe('beam search', () => {
     expect(best(200)).toBe(1);
   });
 
-  test('an end token at the end does not count, though ignoreEos goes on behind it', () => {
+  test('an end token at the end does not count, though ignoreEos continues after it', () => {
     const script: LogitsScript = (_tokens, _path, row) => {
       row.fill(-30);
       row[EOS] = 0.01;
@@ -179,7 +179,7 @@ describe('beam search', () => {
     expect([0, 1].map((index) => reply.tokenIds(index))).toEqual([[98], [EOS]]);
   });
 
-  test('comes in order of arrival, whatever its priority', () => {
+  test('comes in order of arrival, at any priority', () => {
     const harness = new Harness({ limits: { maxRunning: 1 } });
     const search = harness.submit({ priority: 9, maxTokens: 3, beamSearch: { lengthPenalty: 1 } });
     const later = harness.submit({ prompt: 'later', maxTokens: 3 });

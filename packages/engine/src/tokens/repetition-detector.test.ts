@@ -69,7 +69,7 @@ test('the prompt does not count', () => {
   expect(reply.finished()?.finishReason).toBe('stop');
 });
 
-test('a pattern as long as a million tokens costs what the reply is long', () => {
+test('a pattern of a million tokens costs time in proportion to the reply only', () => {
   const start = performance.now();
   const detector = new RepetitionDetector({ maxPatternSize: 1e6, minPatternSize: 1, minCount: 2 }, 4000);
   let numRepetitions = 0;

@@ -41,7 +41,7 @@ describe('several adapters in a batch', () => {
     }
   });
 
-  test('take turns where there are more', async () => {
+  test('take turns if there are more', async () => {
     const many = ['a', 'b', 'c'].map((name) => ({ adapter: adapter(name), maxTokens: 10 }));
     const { harness } = await answersOf({ adaptersPerBatch: 2, logits: replying('z'.repeat(99), 5) }, many);
     const turns = harness.runner.adaptersOfBatch.slice(0, 12).flat();
@@ -150,7 +150,7 @@ describe('a runner that answers later', () => {
     await harness.runLater();
   });
 
-  test('and was short of cells computes what is left', async () => {
+  test('and was short of cells computes the rest', async () => {
     const harness = new Harness({ answersLater: true });
     const replies = [harness.submit(sampled(1n)), harness.submit(sampled(2n))];
     await harness.stepLater();
@@ -182,7 +182,7 @@ describe('a runner that answers later', () => {
     expect(good.completed).toBeDefined();
   });
 
-  test('is closed behind the batch that it computes, and every request ends', async () => {
+  test('is closed after the batch that it computes, and every request ends', async () => {
     const harness = new Harness({ answersLater: true });
     const replies = [harness.submit({ adapter: adapter('a') }), harness.submit({ adapter: adapter('a') })];
     const step = harness.engine.step();

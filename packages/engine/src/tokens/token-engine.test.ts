@@ -386,7 +386,7 @@ describe('memory', () => {
     ]);
   });
 
-  test('a stream nobody reads gives its cells up when nothing else can run', () => {
+  test('an unread stream gives its cells up when nothing else can run', () => {
     const harness = new Harness({ capacityTokens: 64 });
     const slow = harness.submit({ prompt: 's'.repeat(50), maxTokens: 10, ignoreEos: true });
     harness.step();
@@ -486,7 +486,7 @@ describe('failures', () => {
     expect([...harness.runner.openAdapters]).toEqual(['c']);
   });
 
-  test('an adapter whose file is not what was written fails its request when it is loaded, and no other', () => {
+  test('an adapter with a changed file fails only its own request at loading', () => {
     const directory = mkdtempSync(join(tmpdir(), 'trainyard-adapter-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const path = join(directory, 'adapter.gguf');
@@ -514,7 +514,7 @@ describe('failures', () => {
     expect(ask('of an earlier release').completed).toBeDefined();
   });
 
-  test('a retired adapter is dropped when nothing uses it, and read again where it is named again', () => {
+  test('a retired adapter is dropped when nothing uses it, and read again at its next use', () => {
     const harness = new Harness();
     const ref = (path: string): { digest: string; path: string } => ({ digest: path, path });
     const long = harness.submit({ adapter: ref('a'), maxTokens: 30, ignoreEos: true });
@@ -569,7 +569,7 @@ describe('failures', () => {
     });
   });
 
-  test('a receiver that throws loses its request and disturbs nobody', () => {
+  test('a receiver that throws loses only its own request', () => {
     const harness = new Harness();
     const good = harness.submit({ ignoreEos: true });
     harness.submitTo(request({ requestId: 'broken' }), () => {
@@ -580,7 +580,7 @@ describe('failures', () => {
     expect(harness.engine.stats().numRequests).toBe(0);
   });
 
-  test('close aborts what is in flight', () => {
+  test('close aborts the requests in flight', () => {
     const harness = new Harness();
     const reply = harness.submit({});
     harness.step();

@@ -165,7 +165,7 @@ test.each<[string, readonly number[], EngineSampleParams, string, string | null]
   expect(refusal).toMatchObject({ code, param });
 });
 
-test('no more are in flight than the limit says', async () => {
+test('the number of draws in flight stays within the limit', async () => {
   const { sampler } = open({ limits: { maxRequests: 1 } });
   const first = sampler.sample(PROMPT, params(), NEVER);
   await first.next();

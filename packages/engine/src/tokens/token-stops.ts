@@ -5,7 +5,7 @@ import { RepetitionDetector } from './repetition-detector.ts';
 export interface TokenStopConditions {
   /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
   eosTokenId: number;
-  /** All end-of-generation ids; those besides `eosTokenId` stop with their id as the reason. */
+  /** All end-of-generation ids; ids other than `eosTokenId` stop with their id as the reason. */
   endTokenIds: ReadonlySet<number>;
   ignoreEos: boolean;
   /** Stop regardless of `ignoreEos`, with the id as stopReason. */

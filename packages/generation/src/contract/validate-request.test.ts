@@ -30,7 +30,7 @@ describe('a request that would cost others is refused before anything is made of
     expect(harness.engine.hasWork).toBe(false);
   });
 
-  test('what is just within the limits is taken', () => {
+  test('values at the limits are accepted', () => {
     const harness = new Harness();
     const start = performance.now();
     const reply = harness.submit({

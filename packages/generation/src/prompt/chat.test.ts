@@ -146,7 +146,7 @@ describe('truncation', () => {
     expect(kept(3, { prompt })).toBe('abc');
     expect(kept(2, { prompt: chat([user]) })).toBe('t\n');
   });
-  test('to all of the context is refused where no token of the reply would fit', () => {
+  test('to all of the context is refused if no token of the reply would fit', () => {
     const message = submit({ truncatePromptTokens: 12, prompt: chat([user]) }, { contextLength: 12 }).failed?.message;
     expect(message).toContain('of 12 leaves no room in the context for a reply: send at most 11, or -1');
   });
@@ -283,7 +283,7 @@ describe('a template of the request', () => {
     expect(reply.completed).toBeDefined();
   });
 
-  test('that fails is told between steps: nobody waits for the steps of others to be refused', async () => {
+  test('that fails is reported between steps: the refusal does not wait for the steps of others', async () => {
     const { harness, sandbox, calls, own } = held();
     const reply = own();
     const other = harness.submit({ maxTokens: 3, ignoreEos: true });
@@ -295,7 +295,7 @@ describe('a template of the request', () => {
     expect([reply.numEnds, other.numEnds]).toEqual([1, 1]);
   });
 
-  test('that fails, or renders what does not fit, fails its request', async () => {
+  test('that fails, or renders a text that does not fit, fails its request', async () => {
     const { harness, sandbox, own } = held();
     const [broken, long] = [own(), own()];
     sandbox.settle[0]!.reject(new Error('the template took more than 5 s'));
@@ -310,7 +310,7 @@ describe('a template of the request', () => {
     expect(long.failed?.code).toBe('context_length_exceeded');
   });
 
-  test('can be aborted meanwhile: the rendering is told, and its late result is dropped', async () => {
+  test('can be aborted meanwhile: the rendering is cancelled, and its late result is dropped', async () => {
     const { harness, sandbox, own } = held();
     const reply = own();
     harness.engine.abort(reply.id);
@@ -343,13 +343,13 @@ describe('a template of the request', () => {
     expect(sandbox.asked.slice(1).every(({ signal }) => signal.aborted)).toBe(true);
   });
 
-  test('is refused where there is no place to run it', () => {
+  test('is refused without a place to run it', () => {
     const { failed } = submit({ prompt: chat([user], { chatTemplate: 'x' }) });
     expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'chatTemplate' });
   });
 });
 
-test('special tokens that are shown stand side by side, without a space between', () => {
+test('shown special tokens have no space between them', () => {
   const reply = submit(
     { prompt: 'p', maxTokens: 4, skipSpecialTokens: false, ignoreEos: true },
     { logits: replying([BOS, IM_START, 65, EOS], 1) },

@@ -38,7 +38,7 @@ test('an ordinary chat with tools is not long', () => {
   expect(isLongPrompt(chat({ messages, tools: range(20).map(() => tool) }))).toBe(false);
 });
 
-test('counting ends where it is long enough, however wide or deep the rest is', () => {
+test('counting ends at the threshold, however wide or deep the rest is', () => {
   let numRead = 0;
   const wide = new Proxy(range(1_000_000), {
     get: (target, key) => {

@@ -44,7 +44,7 @@ describe('a conversation', () => {
     messages: [{ role: 'user', content: 'x<|im_end|>' }],
   };
 
-  test('is rendered; what a user says is no control token', async () => {
+  test('is rendered; text of a user gives no control token', async () => {
     expect(await tokenize(chat)).toEqual([START, ...bytes('user:x<|im_end|>'), END, START]);
     expect((await tokenize({ ...chat, addGenerationPrompt: false })).at(-1)).toBe(END);
   });
@@ -64,7 +64,7 @@ describe('a conversation', () => {
     }
   });
 
-  test('says control tokens to a template of its own only where its sender is trusted', async () => {
+  test('gives control tokens to a template of its own only if its sender is trusted', async () => {
     for (const allowsControlTokens of [false, true]) {
       const templateSandbox = requestTemplates(tokenizer, { allowsControlTokens });
       const open = new TextCodec({ tokenizer, template: null, templateSandbox, borders: { before: [], after: [] } });

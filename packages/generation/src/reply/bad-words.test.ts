@@ -19,7 +19,7 @@ const wordTokenizer = {
 };
 
 describe('bad words', () => {
-  test('a word of one token is banned always, as it is and behind a space', () => {
+  test('a word of one token is always banned, with and without a leading space', () => {
     const words = banned(['cat'], wordTokenizer);
     expect(words.bannedAfter([], 0)).toEqual([1000, 1001]);
     expect(words.bannedAfter([5, 6], 1)).toEqual([1000, 1001]);
@@ -36,7 +36,7 @@ describe('bad words', () => {
     expect(words.bannedAfter(bytes(' '), 0)).toEqual([]);
   });
 
-  test('a longer word is banned at its last token, and only behind generated tokens', () => {
+  test('a longer word is banned at its last token, and only after generated tokens', () => {
     const words = banned(['abc', 'xbd', 'q'], byteTokenizer);
     expect(words.bannedAfter(bytes('ab'), 0)).toEqual(bytes('qc'));
     expect(words.bannedAfter(bytes('..ab'), 2)).toEqual(bytes('qc'));
@@ -57,7 +57,7 @@ describe('bad words', () => {
     });
   });
 
-  test('any reply: what is banned is what a plain look at every word bans', () => {
+  test('any reply: the banned tokens are those of a plain search for every word', () => {
     const letters = fc.constantFrom('a', 'b', ' ');
     fc.assert(
       fc.property(

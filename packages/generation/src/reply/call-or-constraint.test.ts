@@ -73,7 +73,7 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
     expect(outcome(several, source, { parallelToolCalls: false })).toMatchObject({ text: call, calls: ['f{"x": 1}'] });
   });
 
-  test('may be what the constraint says', () => {
+  test('may follow the constraint', () => {
     const text = '{"name":"Ann"}';
     expect(outcome(text, source).text).toBe(text);
   });
@@ -144,7 +144,7 @@ test.each(NAMED)('calls that are forced do not depend on the format %s', (_name,
   expect(held({ name: 'g' }, '{"x": 2}')).toEqual(['g{"x": 2}']);
 });
 
-describe('a call beside a constraint', () => {
+describe('a call next to a constraint', () => {
   const call = (args: string) => `<tool_call>\n{"name": "f", "arguments": ${args}}\n</tool_call>`;
 
   test('has arguments of its schema if its tool is strict, else any', () => {
@@ -193,7 +193,7 @@ describe('a call beside a constraint', () => {
     expect(harness.reply(call('{}'), closed, THINKER).finished()?.parsed?.toolCalls).toHaveLength(1);
   });
 
-  test('of Mistral is a list behind its mark', () => {
+  test('of Mistral is a list after its mark', () => {
     const text = '[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}]';
     expect(outcome(text, MISTRAL).calls).toEqual(['f{"x": 1}', 'g{}']);
   });

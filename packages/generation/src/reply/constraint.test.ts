@@ -36,7 +36,7 @@ const wanting = (text: string): LogitsScript => {
 };
 
 describe('a constraint', () => {
-  test('leaves only what may come next; complete, only end tokens, and the choice stops', () => {
+  test('allows only valid next tokens; once complete, only end tokens, and the choice stops', () => {
     const answer = reply(wanting('x'.repeat(9)), { constraint: { min: 3, max: 3 } });
     expect(answer.text()).toBe('777');
     expect(answer.tokenIds()).toEqual([...Buffer.from('777'), EOS]);
@@ -57,7 +57,7 @@ describe('a constraint', () => {
     expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: SECOND_END });
   });
 
-  test('is in the raw logprobs, which nothing behind it is', () => {
+  test('is in the raw logprobs, and later stages are not', () => {
     const answer = reply(wanting('x'), {
       constraint: { min: 1, max: 1 },
       logprobs: 3,
@@ -86,7 +86,7 @@ describe('a constraint', () => {
     expect(new Set(texts).size).toBeGreaterThan(1);
   });
 
-  test('minTokens behind a completed one does not keep the reply from ending', () => {
+  test('minTokens does not keep a completed one from ending the reply', () => {
     const answer = reply(wanting('x'), { constraint: { min: 2, max: 2 }, minTokens: 5 });
     expect(answer.text()).toBe('77');
     expect(answer.finished()?.finishReason).toBe('stop');
@@ -137,10 +137,10 @@ describe('a constraint', () => {
   });
 });
 
-describe('a constraint that begins behind a marker', () => {
+describe('a constraint that starts after a marker', () => {
   const constraint = { min: 2, max: 2 };
 
-  test('leaves what comes before alone, and holds from there', () => {
+  test('does not touch the text before it, and holds from there', () => {
     const answer = reply(wanting('why</think>xxx'), { constraint, constraintStartsAfter: '</think>', maxTokens: 30 });
     expect(answer.text()).toBe('why</think>77');
     expect(answer.finished()).toMatchObject({ finishReason: 'stop' });
@@ -161,7 +161,7 @@ describe('a constraint that begins behind a marker', () => {
     expect(answer.text()).toMatch(/^w\d\d$/);
   });
 
-  test('takes what the marker token says behind it, and keeps tokens out that it cannot begin with', () => {
+  test('gets the rest of the marker token, and excludes tokens with an invalid rest', () => {
     // The control token 257 is `<|im_start|>`: with the marker "<|im_" it leaves "start|>", which is no
     // number.
     const script = replying([id('w'), VOCAB_SIZE - 2], PROMPT.length);
@@ -274,7 +274,7 @@ describe('a constraint that fails', () => {
     }
   });
 
-  test('a constraint that is complete ends the reply, whatever else masks its end', () => {
+  test('a complete constraint ends the reply even if a mask excludes the end token', () => {
     const digit = id('1');
     const constraint = { min: 2, max: 2 };
     const ended = (options: RequestOptions): unknown => {
@@ -287,7 +287,7 @@ describe('a constraint that fails', () => {
   });
 });
 
-test('a request without a constraint samples as it does beside none', () => {
+test('a request without a constraint samples the same next to one with a constraint', () => {
   const options = { sampling: { temperature: 1, seed: 2n }, maxTokens: 20, ignoreEos: true };
   const alone = reply(mixedLogits, options);
   const harness = harnessFor(mixedLogits);

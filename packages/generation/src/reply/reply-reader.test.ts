@@ -40,7 +40,7 @@ describe('a reply that is read', () => {
     expect(answer.completed?.usage.reasoningTokens).toBe(0);
   });
 
-  test('has no parts where there is nothing to tell apart, or nobody asked', () => {
+  test('has no parts if there is nothing to separate, or none were requested', () => {
     const plain = reply('<tool_call>', { reply: reading({ toolChoice: 'none' }) }, TURNS);
     expect(plain.finished()).not.toHaveProperty('parsed');
     expect(plain.completed?.usage).not.toHaveProperty('reasoningTokens');
@@ -130,13 +130,13 @@ describe('a constraint on a reply that may reason', () => {
   const constraint: ConstraintSpec = { kind: 'choice', choices: ['yes', 'no'] };
   const asked = { constraint, reply: reading({ toolChoice: 'none' }) };
 
-  test('begins behind the reasoning, or at once where the reply does not open any', () => {
+  test('starts after the reasoning, or at once if the reply does not open any', () => {
     expect(sum(reply('<think>no idea</think>yes', asked))).toMatchObject({ reasoning: 'no idea', content: 'yes' });
     expect(sum(reply('yes', asked))).toMatchObject({ reasoning: '', content: 'yes' });
     expect(sum(reply('perhaps', asked)).content).toMatch(/^(yes|no)$/);
   });
 
-  test('begins behind the reasoning that the prompt has opened', () => {
+  test('starts after the reasoning that the prompt has opened', () => {
     expect(sum(reply('maybe</think>maybe', asked, OPENED))).toMatchObject({
       reasoning: 'maybe',
       content: expect.stringMatching(/^(yes|no)$/),

@@ -65,7 +65,7 @@ describe('stop strings', () => {
       numTokens: 9,
     });
   });
-  test('what was held back comes out at the end', () => {
+  test('text held back comes out at the end', () => {
     expect(run('abc<en', { stop: ['<end>'] })).toMatchObject({
       text: 'abc<en',
       finish: { reason: 'length', stopReason: null },
@@ -106,7 +106,7 @@ describe('stop strings', () => {
     },
   );
 
-  test('any text and stops: the chunks join to what one search over the whole text gives', () => {
+  test('any text and stops: the joined chunks equal the result of one search over the whole text', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 30 });
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), minLength: 1, maxLength: 4 }), {
       maxLength: 3,
@@ -180,7 +180,7 @@ describe('order of the checks', () => {
     expect(detector({ stopTokenIds: new Set([EOS]) }).push(EOS).finish).toEqual({ reason: 'stop', stopReason: null });
     expect(detector({ maxTokens: 1 }).push(SECOND_END).finish).toEqual({ reason: 'stop', stopReason: SECOND_END });
   });
-  test('what a repetition ends keeps what was held back', () => {
+  test('a reply ended by repetition keeps the text held back', () => {
     expect(run('<<', { repetition, stop: ['<<<'], maxTokens: 9 })).toMatchObject({
       text: '<<',
       finish: { reason: 'repetition' },

@@ -48,7 +48,7 @@ describe('a thinking budget', () => {
     }
   });
 
-  test('counts from the block on, whatever white space is in front of it, and only the first block', () => {
+  test('counts from the block on, after any white space, and only the first block', () => {
     const answer = harness.reply('\n <think>abc</think>x<think>defgh', thinking(3));
     expect(answer.text()).toBe('\n <think>abc</think>x<think>defgh');
     expect(harness.reply('\n <think>abcd</think>x', thinking(3)).text()).toBe('\n <think>abc</think></think>x');
@@ -69,7 +69,7 @@ describe('a thinking budget', () => {
     expect(begun.text()).toBe('<think>ab</think>y and more</think>');
   });
 
-  test('goes before what would keep the marker away', () => {
+  test('overrides masks that would exclude the marker', () => {
     const id = harness.idOf('</think>');
     const masks: ReplyOptions[] = [
       { allowedTokenIds: [...Buffer.from('abcdefghYes.'), harness.idOf('<think>')] },
@@ -91,7 +91,7 @@ describe('a thinking budget', () => {
     expect(processed?.top.map(({ logprob }) => logprob)).toEqual([0, -9999]);
   });
 
-  test('lets a constraint begin behind the marker', () => {
+  test('lets a constraint start after the marker', () => {
     const constraint: ConstraintSpec = { kind: 'choice', choices: ['yes', 'no'] };
     for (const [text, source] of [
       [`<think>${THOUGHT}`, undefined],
@@ -103,7 +103,7 @@ describe('a thinking budget', () => {
     }
   });
 
-  test('beside a stop string that is the marker ends the reply', () => {
+  test('with the marker as a stop string ends the reply', () => {
     const answer = harness.reply(THOUGHT, thinking(3, { stop: ['</think>'] }), OPENED);
     expect(answer.text()).toBe('abc');
     expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: '</think>' });

@@ -224,7 +224,7 @@ describe('a checkpoint', () => {
 });
 
 describe('replaceDirectory', () => {
-  it('leaves nothing behind when filling fails, and keeps what was there', () => {
+  it('a failed fill leaves nothing new, and keeps the old directory', () => {
     writeKept();
     expect(() =>
       replaceDirectory(checkpoint, (temporary) => {
@@ -236,7 +236,7 @@ describe('replaceDirectory', () => {
     expect(existsSync(join(checkpoint, 'kept'))).toBe(true);
   });
 
-  it('replaces what was there, and a leftover of a crash', () => {
+  it('replaces an existing directory, and the remains of a crash', () => {
     writeKept();
     mkdirSync(`${checkpoint}.partial`);
     writeFileSync(join(`${checkpoint}.partial`, 'leftover'), '');

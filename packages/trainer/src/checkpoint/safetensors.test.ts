@@ -47,7 +47,7 @@ describe('safetensors', () => {
     expect(writeSafetensors(join(directory, 'other'), TENSORS, {})).toBe(digest);
   });
 
-  it('of 16 bits are read as what they stand for, whatever order the header lists them in', () => {
+  it('of 16 bits are read as their values, in any order of the header', () => {
     // The same four numbers as IEEE halves and as upper halves of float32.
     const halves = Uint16Array.of(0x3c00, 0xc000, 0x3555, 0x7bff);
     const brains = Uint16Array.of(0x3f80, 0xc000, 0x3eab, 0x4780);

@@ -163,7 +163,7 @@ describe('scheduleOf', () => {
     });
   });
 
-  it('never ends where it is constant', () => {
+  it('never ends if it is constant', () => {
     expect(scheduleOf(resolveTrainingConfig({ learningRate: 1 }))).toMatchObject({
       shape: 'constant',
       finalStep: Infinity,

@@ -128,7 +128,7 @@ export function scheduleOf(
   };
 }
 
-/** True for a term besides the rewards, so that equal rewards also train. */
+/** True for a term other than the rewards, so that equal rewards also train. */
 export function hasRegularizer(config: Pick<TrainingConfig, 'klPenaltyCoef' | 'entropyCoef' | 'kimiK2Tau'>): boolean {
   return config.klPenaltyCoef > 0 || config.entropyCoef > 0 || config.kimiK2Tau > 0;
 }

@@ -60,7 +60,7 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
           ]
         : [[format, 'f16']],
     ),
-  )('%s in %s computes what the trainer does', async (format, type) => {
+  )('%s in %s computes the same as the trainer', async (format, type) => {
     const job = request(modelPath, { lora, checkpointDirectory, format, type } as Partial<ExportRequest>);
     const { files, parity } = await exportCheckpoint(job, OPTIONS);
     console.log(
@@ -104,7 +104,7 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
     expect(merged.readF32('blk.1.attn_q.weight')).not.toEqual(source.readF32('blk.1.attn_q.weight').map(Math.f16round));
   });
 
-  test('the configuration for transformers says what the model file does', async () => {
+  test('the configuration for transformers agrees with the model file', async () => {
     const job = request(modelPath, { lora, checkpointDirectory, format: 'merged-safetensors' });
     await exportCheckpoint(job, OPTIONS);
     const read = (file: string) => JSON.parse(readFileSync(join(job.outputDirectory, file), 'utf8')) as object;
@@ -143,7 +143,7 @@ describe('an export', () => {
   );
 
   test.each(['peft', 'gguf-adapter'] as const)(
-    'of an untrained model as %s is what the first job starts from',
+    'of an untrained model as %s equals the start of the first job',
     async (format) => {
       const lora: LoraConfig = { ...DEFAULT_LORA_CONFIG, rank: 3, initSeed: 5 };
       const job = request(modelPath, { format, lora });
@@ -179,7 +179,7 @@ describe('an export', () => {
     });
   });
 
-  test('of weights beyond the range of halves says which, and works in f32', async () => {
+  test('of weights beyond the range of halves names them, and works in f32', async () => {
     const lora: LoraConfig = { ...DEFAULT_LORA_CONFIG, rank: 2, alpha: 4, targets: ['up'] };
     const checkpointDirectory = randomCheckpoint(modelPath, lora, 1000);
     const fields = { format: 'merged-gguf', lora, checkpointDirectory } as const;
@@ -233,7 +233,7 @@ describe('SmolLM2', () => {
     ['merged-gguf', 'f16', f16],
     ['merged-gguf', 'f32', f16],
     ['merged-safetensors', 'f16', f16],
-  ] as const)('%s in %s computes what the trainer does', async (format, type, modelPath) => {
+  ] as const)('%s in %s computes the same as the trainer', async (format, type, modelPath) => {
     const outputDirectory = join(scratch, 'smollm');
     mkdirSync(outputDirectory);
     const startedAt = performance.now();

@@ -50,7 +50,7 @@ test.each([
   ['qwen3', 'Qwen3ForCausalLM', tiny('qwen3', true), SOME, 1],
   ['SmolLM2', 'LlamaForCausalLM', () => testModel().f16, DEFAULT_LORA_CONFIG, 0.2],
 ] as const)(
-  '%s: PEFT and transformers compute what the trainer does',
+  '%s: PEFT and transformers compute the same as the trainer',
   async (name, className, makeModel, lora, scale) => {
     const modelPath = makeModel();
     using file = GgufFile.open(modelPath);

@@ -144,7 +144,7 @@ describe('an adapter whose modules differ', () => {
     ],
     ['all layers by their numbers', { layers_to_transform: [0, 1], layers_pattern: 'layers' }, every, plain, 2],
     ['one layer', { layers_to_transform: 1 }, (m) => (m.includes('.0.') ? null : 2), plain, 2],
-    ['ranks that say the rank', { rank_pattern: { q_proj: 2 }, alpha_pattern: { q_proj: 6 } }, every, plain, 2],
+    ['rank patterns equal to the rank', { rank_pattern: { q_proj: 2 }, alpha_pattern: { q_proj: 6 } }, every, plain, 2],
     ['a larger rank', { rank_pattern: { q_proj: 5 } }, (m) => (m.endsWith('q_proj') ? 5 : 2), plain, 5],
     [
       'a smaller rank in one layer',
@@ -204,7 +204,7 @@ describe('an adapter whose modules differ', () => {
     }
   });
 
-  test('keeps what it lacks when it is trained: there is no gradient', async () => {
+  test('has no gradient for its missing modules when it is trained', async () => {
     const rankOf = (m: string) => (m === 'model.layers.0.mlp.down_proj' ? null : m.endsWith('q_proj') ? 4 : 2);
     const options = { rank_pattern: { q_proj: 4 }, exclude_modules: ['layers.0.mlp.down_proj'] };
     const imported = importFrom({ ...withConfig(options), ...withTensors(() => saved(rankOf)) });
@@ -230,7 +230,7 @@ describe('an adapter whose modules differ', () => {
     expect(numTrained).toBeGreaterThan(100);
   });
 
-  test('of another rank than it says is refused by the tensor', () => {
+  test('with another rank than its configuration is refused, naming the tensor', () => {
     const fields = { ...withConfig({ rank_pattern: { q_proj: 4 } }), ...withTensors(() => saved(every)) };
     expect(refusal(fields)).toMatch(
       /q_proj\.lora_A\.weight is \[2, 32\], expected \[4, 32\] for this base model and r 4/,
@@ -340,7 +340,7 @@ describe('an adapter of PEFT', () => {
     expect(refusal({ config: text })).toMatch(/^adapter_config\.json (is not JSON|must hold one object)/);
   });
 
-  test('of another base model is refused by the tensor that tells, with both shapes', () => {
+  test('of another base model is refused, naming the tensor and both shapes', () => {
     const wider = withTensors(([first, ...rest]) => [
       { ...first!, dims: [2, 64], data: new Float32Array(128) },
       ...rest,
@@ -358,9 +358,9 @@ describe('an adapter of PEFT', () => {
       () => withTensors((all) => all.slice(1)),
       /layers\.0\.self_attn\.q_proj\.lora_A\.weight is missing; expected \[2, 32\]/,
     ],
-    ['has another rank than it says', () => withConfig({ r: 4 }), /is \[2, 32\], expected \[4, 32\]/],
+    ['has another rank than its configuration', () => withConfig({ r: 4 }), /is \[2, 32\], expected \[4, 32\]/],
     [
-      'has tensors of other layers than it says',
+      'has tensors of other layers than its configuration',
       () => withConfig({ target_modules: ['q_proj'] }),
       /down_proj.* is not part of .* on q;/,
     ],

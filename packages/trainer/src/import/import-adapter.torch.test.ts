@@ -57,7 +57,7 @@ const CONFIGS: Record<string, object> = {
 /** Exported again. */
 const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
 
-test('adapters of PEFT compute what PEFT computes, and so do their exports', async () => {
+test('adapters of PEFT compute the same here as in PEFT, and so do their exports', async () => {
   const modelPath = join(scratch, 'base.gguf');
   writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
   using file = GgufFile.open(modelPath);

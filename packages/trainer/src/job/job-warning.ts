@@ -55,7 +55,7 @@ export interface JobWarning {
   readonly code: WarningCode;
   /** Observation, with its wire field. */
   readonly message: string;
-  /** A rate, a share, nats or a count, as the message says. */
+  /** A rate, a share, nats or a count; the message has the unit. */
   readonly value: number;
   /** Remedy. */
   readonly suggestion: string;

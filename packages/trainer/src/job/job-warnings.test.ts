@@ -26,7 +26,7 @@ function atStart(
 const codes = (warnings: readonly { code: WarningCode }[]) => warnings.map(({ code }) => code);
 
 describe('the learning rate', () => {
-  it("is compared with Tinker's rule: ART's default is 264 times below what suits a hidden size of 576", () => {
+  it('is compared with Tinker’s rule: ART’s default is 1/264 of the recommended rate for a hidden size of 576', () => {
     const suitable = suitableLearningRate(SMOL, LORA);
     console.log(`suitable for a Llama of hidden size 576: ${suitable}; ART's default below it: ${suitable / 5e-6}`);
     expect(suitable / 5e-6).toBeCloseTo(264.4, 0);
@@ -36,7 +36,7 @@ describe('the learning rate', () => {
     expect(warning!.suggestion).toContain('1.3e-3');
   });
 
-  it('is that of the rule by default, which no job is warned of, whatever its model and rank', () => {
+  it('is that of the rule by default, which gives no warning for any model and rank', () => {
     expect(atStart([], {})).toEqual([]);
     for (const hiddenSize of [64, 576, 4096, 16_384])
       for (const alpha of [1, 16, 64, 512]) {
@@ -67,7 +67,7 @@ describe('the learning rate', () => {
   });
 });
 
-it('warns when half of the groups have equal rewards, whatever single ones do', () => {
+it('warns when half of the groups have equal rewards, regardless of single ones', () => {
   const equal = group(answer(1, 'a'), answer(1, 'b'));
   const mixed = group(answer(1, 'a'), answer(0, 'b'));
   const single = group(answer(1, 'a'));
@@ -85,7 +85,7 @@ it('warns that truncated importance sampling does nothing without recomputed log
   expect(atStart([], { learningRate })).toEqual([]);
 });
 
-it('warns when many choices were cut off, by what inference said', () => {
+it('warns when inference reported many choices as cut off', () => {
   const cut = (text: string) => {
     const made = answer(1, text);
     const items = made.histories[0]!.items.map((item) =>
@@ -98,7 +98,7 @@ it('warns when many choices were cut off, by what inference said', () => {
   expect(atStart([group(cut('x'), cut('y'), ...whole)])).toMatchObject([{ code: 'replies_cut_off', value: 2 / 11 }]);
 });
 
-it('warns of choices that were drawn otherwise than they are trained, by what changed their distribution', () => {
+it('warns of choices that were not drawn as they are trained, by the reason', () => {
   const unreplayed = { greedy: 2, too_large: 1, unknown: 3 };
   const changes = { temperature: 2, truncation: 1, constraint: 1, penalties: 1 };
   const warnings = atStart([], undefined, { numChoices: 8, numReplayed: 2, unreplayed, refused: {}, changes });

@@ -115,7 +115,7 @@ it.each<[string, TrainingConfigInput, Partial<TrainingJob>]>([
     { klPenaltyReferenceStep: 2, klPenaltyCoef: 0.1 },
     { referenceFrom: 'service://two' },
   ],
-])('what it cannot do is refused before anything is computed: %s', async (field, config, overrides) => {
+])('an unsupported setting is refused before any computation: %s', async (field, config, overrides) => {
   const running = parts(new ScriptedLearner());
   await expect(runTrainingJob(job(config, overrides), running)).rejects.toMatchObject({
     code: 'trainer.config_invalid',

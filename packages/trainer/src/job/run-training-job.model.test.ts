@@ -182,7 +182,7 @@ describe('a job on the real model', () => {
     expect(events.filter(({ kind }) => kind === 'gradient_step')).toHaveLength(result.numGradientSteps);
   }, 600_000);
 
-  it('writes an adapter under which llama.cpp says what the trainer says', async () => {
+  it('writes an adapter with which llama.cpp and the trainer agree', async () => {
     const { result } = await run('second', { learningRate: 2e-3 }, join(directory, 'first'));
     expect(result.digest).not.toBeNull();
     expect(readdirSync(join(directory, 'second'))).toContain('adapter.gguf');

@@ -546,7 +546,7 @@ describe('runTrainingJob', () => {
   });
 });
 
-describe('terms besides the rewards', () => {
+describe('other terms than the rewards', () => {
   const equal = [group(answer(0.1, 'yes'), answer(0.1, 'no')), group(answer(1, 'alone', 'two'))];
   const outcomes = (events: TrainerEvent[]) =>
     events.flatMap((event) => (event.kind === 'training_started' ? [event.data] : []))[0];
@@ -649,7 +649,7 @@ describe('a job in which no token has a gradient', () => {
       [staleGroup],
       'every token was',
     ],
-  ] as const)('says so, with the cause: %s', async (_name, config, groups, cause) => {
+  ] as const)('is reported with the cause: %s', async (_name, config, groups, cause) => {
     const [warning, ...others] = await nothing(config, [...groups]);
     expect(others).toEqual([]);
     expect(warning!.message).toContain(cause);

@@ -117,7 +117,7 @@ it.each(['rl', 'sft'] as const)(
   },
 );
 
-it('there is none before the first step, and what the job does afterwards does not change the one that was taken', async () => {
+it('there is none before the first step, and later steps of the job do not change a taken one', async () => {
   const here = machine('here');
   const carried = join(directory, 'carried');
   const taken: (number | null)[] = [];
@@ -201,7 +201,7 @@ it.each(['optimizer.safetensors', 'adapter_model.safetensors'])(
   },
 );
 
-it('what is no snapshot of the job is refused', async () => {
+it('a folder that is no snapshot of the job is refused', async () => {
   const there = machine('there');
   const empty = join(directory, 'empty');
   mkdirSync(empty);

@@ -112,7 +112,7 @@ async function learn(task: string, config: TrainingConfigInput, seed: number) {
 }
 
 it.each(Object.keys(TASKS))(
-  'whole groups earn what rows as steps do, and more than one step: %s',
+  'whole groups earn the same as rows as steps, and more than one step: %s',
   async (task) => {
     const last = new Map<string, number>();
     for (const [way, config] of Object.entries(WAYS)) {

@@ -68,7 +68,7 @@ const tracesOf = (events: readonly TrainerEvent[]) =>
       : [],
   );
 
-it('each trained trajectory has its tokens, with what the sampler and the trainer said of each', async () => {
+it('each trained trajectory has its tokens, with the log-probabilities of the sampler and of the trainer', async () => {
   const traces = tracesOf(await run());
   expect(traces.map(({ groupIndex, trajectoryIndex }) => `${groupIndex}.${trajectoryIndex}`).toSorted()).toEqual([
     '0.0',
@@ -101,7 +101,7 @@ it('each trained trajectory has its tokens, with what the sampler and the traine
   }
 });
 
-it('the turns of a trajectory are told in their order, in whichever of its histories they were trained', async () => {
+it('the turns of a trajectory are reported in their order, across the histories that trained them', async () => {
   const groups = [group(...[1, 0].map((reward) => twoTurns(reward, [`${reward} yes `, 'so'])))];
   for (const seed of [1, 2, 3, 4]) {
     const traces = tracesOf(await run({}, { gradientSteps: 1, packedSequenceLength: 256 }, { groups, seed }));
@@ -125,7 +125,7 @@ it('a learner elsewhere is traced as well, and without records nothing is', asyn
   expect(events.some((event) => event.kind === 'gradient_step' && event.traces !== undefined)).toBe(false);
 });
 
-it('a job that goes on after a crash tells the traces of its finished steps again', async () => {
+it('a job that resumes after a crash reports the traces of its finished steps again', async () => {
   const controller = new AbortController();
   const first: TrainerEvent[] = [];
   const emit = (event: TrainerEvent) => {

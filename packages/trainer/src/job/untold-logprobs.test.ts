@@ -72,7 +72,7 @@ async function train(groups: TrajectoryGroup[], overrides: Partial<TrainingJob> 
 const GATE = { isWanted: false, acquire: async () => {}, release: () => {} };
 const NOT_REPORTED = () => Number.NaN;
 
-it('are those of the adapter that drew the tokens, whatever the job starts from', async () => {
+it('are those of the adapter that drew the tokens, for any start of the job', async () => {
   const { output: older } = await train([drawn(() => -2, null)]);
   const { output: newer } = await train([drawn(() => -1, null)], { startFrom: older });
   const policyVersions = new Map([

@@ -111,7 +111,7 @@ test('the same pass has the same bits, and an adapter of zeros those of none', a
   expect(without).not.toEqual(one.logprobs);
 });
 
-test('gradients follow what they are of: a step along them raises the log-probabilities by what they say', async () => {
+test('gradients are accurate: a step along them raises the log-probabilities by the predicted amount', async () => {
   setAdapters(0.02);
   const before = await pass(rounded);
   const norm2 = before.gradients.reduce(
@@ -126,7 +126,7 @@ test('gradients follow what they are of: a step along them raises the log-probab
   const after = await rounded.forward(row);
   const mean = (values: Float32Array) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const rise = mean(after.logprobs) - mean(before.logprobs);
-  console.log(`the mean log-probability rises by ${rise} where the gradient says 0.05`);
+  console.log(`the mean log-probability rises by ${rise}, the gradient predicts 0.05`);
   expect(rise).toBeGreaterThan(0.04);
   expect(rise).toBeLessThan(0.06);
 });

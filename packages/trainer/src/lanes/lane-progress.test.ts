@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LaneProgress } from './lane-progress.ts';
 
-test('a stop is final until the next pass, whatever is paused or granted meanwhile', () => {
+test('a stop is final until the next pass, despite pauses and grants', () => {
   const progress = LaneProgress.create(2);
   progress.reset();
   progress.pause();

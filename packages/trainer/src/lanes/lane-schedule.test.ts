@@ -90,7 +90,7 @@ test.each([
   ['every layer', 0],
   ['the last three layers', 4],
   ['no layer', 7],
-])('lanes in any order read what they should, keeping %s', (_, firstKept) => {
+])('lanes in any order read the right values, keeping %s', (_, firstKept) => {
   const numLayers = 7;
   const isKept = (layer: number) => layer >= firstKept;
   for (let seed = 0; seed < 300; seed++) {

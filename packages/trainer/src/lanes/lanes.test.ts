@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test('threads compute for one policy after the other, also behind a pass that failed', async () => {
+test('threads compute for one policy after the other, also after a failed pass', async () => {
   const steps: LaneStep[] = [{ parts: 'tokens', operations: [{ kind: 'attentionInput', layer: 0 }], waits: [] }];
   const threads = new LaneThreads();
   const before = await threadsStarted();

@@ -122,7 +122,7 @@ test.each(ARCHITECTURES)(
   },
 );
 
-test('the gradient of entropies equals finite differences, alone and beside that of log-probabilities', async () => {
+test('the gradient of entropies equals finite differences, alone and together with that of log-probabilities', async () => {
   const model = tinyModel({ numThreads: 2 }, { ...TINY_ARCHITECTURE, vocabSize: 1100 });
   const row = packTrie(branchingGroups());
   const [ofLogprobs, ofEntropies] = [lossWeights(row.targets.length), Float32Array.from(row.targets, randomSource(8))];
@@ -305,7 +305,7 @@ test('activations stay inside the memory budget', async () => {
   expect(keeping.activationBytes - recomputing.activationBytes).toBe(shared * (TINY_ARCHITECTURE.numLayers - 1));
 });
 
-test('what rows before have taken does not add up', async () => {
+test('memory does not accumulate over rows', async () => {
   const rows = [200, 60, 210, 30, 205].map((length) => packTrie([[continued(tokens(10), length)]]));
   const model = tinyModel({ memoryBudgetBytes: 400_000 });
   const most = await Promise.all(
@@ -326,7 +326,7 @@ test.each([1, 2, 3])('the same row gives the same bits again on %d threads', asy
   expect(await passes(tinyModel({ numThreads }), [row], weights)).toEqual(first);
 });
 
-test.each([1, 2])('%d threads: a policy that begins anew computes what another one would', async (numThreads) => {
+test.each([1, 2])('%d threads: a reset policy computes the same as a new one', async (numThreads) => {
   const [row, longer] = [packTrie(branchingGroups()), packTrie([[continued(tokens(9), 30)], ...branchingGroups()])];
   const used = tinyModel({ numThreads });
   await passes(used, [row], lossWeights(row.targets.length));

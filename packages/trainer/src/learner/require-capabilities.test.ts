@@ -18,7 +18,7 @@ const ALL: LearnerCapabilities = {
 const LORA: LoraConfig = { rank: 8, alpha: 16, targets: ['q', 'up'], initSeed: 0 };
 const NEEDS: LearnerNeeds = { loss: 'cispo', lora: LORA, usesEntropies: true, reference: 'versions' };
 
-it('everything is fine with a learner that can do everything, and with one that can do what is asked for', () => {
+it('a learner with all capabilities passes, and so does one with the required ones', () => {
   const fits = (needs: LearnerNeeds, capabilities: LearnerCapabilities) =>
     expect(() => requireCapabilities(needs, { capabilities })).not.toThrow();
   fits(NEEDS, ALL);
@@ -48,7 +48,7 @@ it.each<[Partial<LearnerCapabilities>, string]>([
   [{ entropies: 'values' }, '`entropy_coef` must be 0'],
   [{ reference: 'base' }, 'remove `kl_penalty_reference_step` and `kl_penalty_step_lag`'],
   [{ reference: 'none' }, '`kl_penalty_coef` must be 0'],
-])('%j is refused with the setting and what is possible', (lacking, message) => {
+])('%j is refused with the setting and the supported values', (lacking, message) => {
   expect(() => requireCapabilities(NEEDS, { capabilities: { ...ALL, ...lacking } })).toThrow(
     expect.objectContaining({ code: 'trainer.config_invalid', message: expect.stringContaining(message) as string }),
   );

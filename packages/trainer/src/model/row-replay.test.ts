@@ -234,7 +234,7 @@ test('gradients of log-probabilities and of entropies equal finite differences',
   expect(Math.abs(analytic - numeric)).toBeLessThan(4e-3 * Math.max(1, Math.abs(analytic)));
 });
 
-test('packed sequences give what separate ones give, with one thread and with two', async () => {
+test('packed sequences compute the same as separate ones, with one thread and with two', async () => {
   const weights = Float32Array.from(ROW.targets, randomSource(3));
   async function passes(model: OrtPolicyModel, rows: readonly PackedRow[]) {
     const logprobs: number[] = [];
@@ -269,7 +269,7 @@ test('tokens that were drawn plainly are as without a replay', async () => {
   expect(worst).toBeLessThan(1e-5);
 });
 
-test('a temperature, a set or shifts alone tell that a token was drawn otherwise, also the first of each', () => {
+test('a temperature, a set or shifts show by themselves that a token was drawn otherwise, also the first of each', () => {
   const none = { isComplement: false, ids: new Int32Array() };
   const shifts: LogitShifts = {
     bias: [],

@@ -325,7 +325,7 @@ describe('metrics', () => {
     expect([cispo['clip_fraction_low'], cispo['clip_fraction_high']]).toEqual([0.2, 0.4]);
   });
 
-  it('leave out what is undefined, and stay finite for an absurd ratio', () => {
+  it('leave undefined values out, and stay finite for an absurd ratio', () => {
     const one = policyLoss(
       {
         ...ROW,

@@ -62,7 +62,7 @@ describe('adamWStep', () => {
     expect(state.numSteps).toBe(100);
   });
 
-  it('moves by the learning rate at the first step, whatever the size of the gradient', () => {
+  it('moves by the learning rate at the first step, for any size of the gradient', () => {
     const one = tensor(0, [1, 1, 1]);
     one.gradient.set([1e-3, -5, 0]);
     adamWStep(

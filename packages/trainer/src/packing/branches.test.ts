@@ -73,7 +73,7 @@ function contextOf({ tokenIds, parents, sources }: PackedRow, i: number): number
   return path;
 }
 
-test('every sampled token is in one row, behind exactly what it was sampled behind, drawn as it was', async () => {
+test('every sampled token is in one row, after exactly the tokens of its sampling, drawn as it was', async () => {
   let numBranches = 0;
   let numTokens = 0;
   await fc.assert(

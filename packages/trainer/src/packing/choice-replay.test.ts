@@ -32,7 +32,7 @@ const sampling = (changes: Partial<SamplingChanges>, trace: ChoiceSampling['trac
 const item = (fields: Partial<ChoiceItem>): ChoiceItem => ({ ...(choice(TEXT) as ChoiceItem), ...fields });
 
 describe('ReplayLedger', () => {
-  it('replays what has a trace, keeps what was drawn plainly, and counts the rest by reason and by what changed it', () => {
+  it('replays choices with a trace, keeps plain ones, and counts the rest by reason and by setting', () => {
     const ledger = new ReplayLedger({ allowsUnknown: true });
     const replayed = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }) })) as ChoiceItem;
     expect([...replayed.logprobs]).toEqual([...traced().logprobs]);
@@ -76,13 +76,13 @@ describe('ReplayLedger', () => {
     ['penalties', { repetitionPenalty: 1.2 }],
     ['penalties', { frequencyPenalty: -0.5 }],
     ['penalties', { presencePenalty: 0.5 }],
-  ])('counts as %s alone what was drawn under %j', (change, settings) => {
+  ])('counts only %s for a choice drawn under %j', (change, settings) => {
     const ledger = new ReplayLedger({ allowsUnknown: true });
     ledger.prepare(item({ sampling: sampling(settings, null) }));
     expect(ledger.report().changes).toEqual({ [change]: 1 });
   });
 
-  it('replays nothing for a learner that cannot, and says so', () => {
+  it('replays nothing for a learner without replay, and reports it', () => {
     const ledger = new ReplayLedger({ canReplay: false, allowsUnknown: true });
     const drawn = item({ sampling: sampling({ temperature: 0.5 }) });
     expect(ledger.prepare(drawn)).toBe(drawn);
@@ -152,7 +152,7 @@ describe('choices whose distribution is not known', () => {
   });
 });
 
-it('each trained token of a row is drawn as its own choice was, whatever is packed with it', async () => {
+it('each trained token of a row is drawn as its own choice was, next to any other', async () => {
   const drawn = (reward: number, changes: Partial<SamplingChanges> | null) => {
     const { histories } = answer(reward, TEXT, 'hi');
     const [question] = histories[0]!.items;

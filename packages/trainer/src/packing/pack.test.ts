@@ -42,7 +42,7 @@ function pathTo({ row }: TrainingRow, index: number): number[] {
 }
 
 describe('packRows', () => {
-  it('trains every token exactly once, behind its own prefix', () => {
+  it('trains every token exactly once, after its own prefix', () => {
     fc.assert(
       fc.property(sequences, fc.integer(), (input, seed) => {
         const seen = new Map<number, Set<number>>(); // sequence → trained places found in the rows

@@ -92,7 +92,7 @@ describe('groupAdvantages', () => {
     },
   );
 
-  it('stays finite for extreme rewards, or says that it cannot', () => {
+  it('stays finite for extreme rewards, or throws', () => {
     expect(groupAdvantages([1e300, 0], 'std')).toEqual([1, -1]);
     expect(groupAdvantages([1.7e308, -1.7e308], 'std')).toEqual([1, -1]);
     expect(groupAdvantages([1e-300, 0], 'std')!.every(Number.isFinite)).toBe(true);

@@ -66,7 +66,7 @@ describe('a choice that a trajectory holds more than once', () => {
     expect(copied.report).toMatchObject({ numCopiedTokens: 14, numTrainableTokens: NUM_TOKENS + 14 + 3 });
   });
 
-  it('is trained where it fits, when the whole conversation does not', async () => {
+  it('is trained in a history that fits, when the whole conversation does not', async () => {
     const histories = snapshots(NAMED);
     const length = byteTemplate.render(NAMED.slice(0, 4).map((item) => item.message)).tokenIds.length;
     const { report } = await prepare([group({ reward: 1, histories }, answer(0, 'no'))], {
@@ -79,7 +79,7 @@ describe('a choice that a trajectory holds more than once', () => {
     });
   });
 
-  it('counts once in what is said of choices', async () => {
+  it('counts once in the statistics of choices', async () => {
     const cut = { ...(choice('cut') as ChoiceItem), recordId: 'r' };
     const bare = { ...cut, tokenIds: cut.tokenIds.slice(0, -1), logprobs: cut.logprobs.slice(0, -1) };
     const one = historyOf(message('user', 'hi'), bare);
@@ -139,7 +139,7 @@ describe('a choice that several trajectories share', () => {
     ]);
   });
 
-  it('leaves a trajectory of copies alone out, and says so', async () => {
+  it('leaves out a trajectory that has only copies, and reports it', async () => {
     const twice = { reward: 1, histories: [historyOf(message('user', 'hi'), reply('yes', { recordId: 'r' }))] };
     const { report, sequences } = await prepare([group(twice, twice, answer(0, 'no'))]);
     expect(report.trajectoryOutcomes[0]!.map(({ outcome }) => outcome)).toEqual(['trained', 'copied', 'trained']);

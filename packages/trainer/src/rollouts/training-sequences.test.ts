@@ -21,7 +21,7 @@ const sum = (counts: Record<string, number>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
 
 describe('trainingSequences', () => {
-  it('trains the sampled tokens, end token included, behind the rendered prompt', async () => {
+  it('trains the sampled tokens, end token included, after the rendered prompt', async () => {
     const { sequences } = await prepare([group(answer(1, 'yes'), answer(0, 'no'))]);
     const [yes, no] = sequences;
     expect(byteTemplate.tokenizer.decode(yes!.tokenIds)).toBe(
@@ -57,7 +57,7 @@ describe('trainingSequences', () => {
     await expect(trainingSequences(groups, { template: byteTemplate, config, signal })).rejects.toThrow('cancelled');
   });
 
-  it('counts what it drops, and why', async () => {
+  it('counts dropped items by reason', async () => {
     const long = answer(1, 'y'.repeat(300));
     const untrainable = {
       reward: 0,
@@ -128,7 +128,7 @@ describe('trainingSequences', () => {
     expect(sequences.map(({ advantage, weight }) => [advantage, weight])).toEqual([[expect.closeTo(-1, 5), 1]]);
   });
 
-  it('gives a turn that was sampled behind other tokens a history of its own, of the same credit', async () => {
+  it('gives a turn that was sampled after other tokens a history of its own, with the same credit', async () => {
     const { sequences, report } = await prepare([group(twoTurns(1, ['yes  ', 'so']), answer(0, 'no'))]);
     expect(sequences.map(({ tokenIds }) => byteTemplate.tokenizer.decode(tokenIds))).toEqual([
       '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyes  <|im_end|>',
@@ -150,7 +150,7 @@ describe('trainingSequences', () => {
     });
   });
 
-  it('leaves such a history out by itself where it is too long', async () => {
+  it('drops only such a history if it is too long', async () => {
     const { sequences, report } = await prepare([group(twoTurns(1, ['yes ', 'o'.repeat(60)]), answer(0, 'no'))], {
       packedSequenceLength: 60,
     });
@@ -204,7 +204,7 @@ describe('trainingSequences', () => {
     expect(report).toMatchObject({ numTokensWithoutLogprobs: 7, numTurnsWithoutLogprobs: 2, numRetokenizedTurns: 0 });
   });
 
-  it('counts turns that were cut, tokenised again, or say something else than their tokens', async () => {
+  it('counts turns that were cut, tokenised again, or differ from their tokens', async () => {
     const sampled = choice('sampled');
     if (sampled.kind !== 'choice') throw new Error('not a choice');
     const cut = { ...sampled, tokenIds: sampled.tokenIds.subarray(0, -1), logprobs: sampled.logprobs.subarray(0, -1) };

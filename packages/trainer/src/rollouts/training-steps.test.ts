@@ -193,7 +193,7 @@ function isOfGroup(advantage: number, rewards: readonly number[]): boolean {
   return rewards.some((reward) => Math.abs((reward - centre) / deviation - advantage) < 1e-9);
 }
 
-describe('terms besides the rewards', () => {
+describe('other terms than the rewards', () => {
   const learning = () => [
     group(answer(1, 'yes'), answer(0.5, 'perhaps'), answer(0, 'no, never')),
     group(answer(0, 'left'), answer(2, 'right')),

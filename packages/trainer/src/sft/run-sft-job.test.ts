@@ -156,7 +156,7 @@ describe('runSftJob', () => {
     expect(other.model).toMatchObject({ numBackwards: 5 });
   });
 
-  it('counts what is too long or teaches nothing, and leaves its batch in its place', async () => {
+  it('counts items that are too long or have nothing to train, and keeps the place of their batch', async () => {
     const running = parts();
     const examples = [turn('x'.repeat(100), 'long'), turn('hi', null), ...EXAMPLES.slice(0, 3)];
     await runSftJob(job({}, { examples, maxSequenceLength: 100 }), running);
@@ -201,7 +201,7 @@ describe('runSftJob', () => {
     expect(await numTrained('last')).toBe(3);
   });
 
-  it('starts the optimizer afresh behind another objective, and goes on with its momentum behind its own', async () => {
+  it('resets the optimizer after another objective, and keeps its momentum after its own', async () => {
     const rl = join(directory, 'rl');
     await runTrainingJob(
       {

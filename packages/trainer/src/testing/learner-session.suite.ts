@@ -95,7 +95,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       return version;
     };
 
-    it('tells finite log-probabilities of each trained token, the same ones each time, row by row or together', async () => {
+    it('returns finite log-probabilities of each trained token, the same ones each time, row by row or together', async () => {
       const together = await forward();
       expect(together.map((row) => row.logprobs.length)).toEqual(harness.rows.map((row) => row.targets.length));
       for (const { logprobs: values, entropies } of together) {
@@ -145,7 +145,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       },
     );
 
-    it('adds up what several passes give, in any order, and begins anew after a step', async () => {
+    it('adds up several passes in any order, and restarts from zero after a step', async () => {
       const start = await saved('start');
       const after = async (rows: readonly PackedRow[]) => {
         await session.load(start, { jobKind: 'rl' });
@@ -159,7 +159,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect((await session.step({ ...ADAM, learningRate: 0 })).gradNorm).toBe(0);
     });
 
-    it('clips to a global norm, and tells the norm before that', async () => {
+    it('clips to a global norm, and returns the norm before that', async () => {
       const start = await saved('start');
       const changes: number[] = [];
       for (const maxGradNorm of [1e30, 1e-3]) {
@@ -207,7 +207,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(other.numSteps).toBe(0);
     });
 
-    it('names versions by what they weigh, finds and removes them', async () => {
+    it('names versions by their weights, finds and removes them', async () => {
       const [one, same, later] = ['one', 'same', 'later'].map((label) => harness.versionName(label)) as [
         string,
         string,
@@ -246,7 +246,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(await logprobs()).toEqual(now);
     });
 
-    it('computes under what has a name now: a version that replaced one, and none that is discarded', async () => {
+    it('computes under the current version of a name: one that replaced another, and none that is discarded', async () => {
       if (session.capabilities.reference !== 'versions') return;
       const version = await saved('start');
       const then = await logprobs();
@@ -261,7 +261,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       await expect(forward({ under: { version } })).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable' });
     });
 
-    it('refuses what it cannot do with an error that says what a retry is worth, and is as it was', async () => {
+    it('refuses unsupported input with an error and its retry advice, without a change of state', async () => {
       await saved('start');
       const before = await logprobs();
       const missing = session.load(harness.versionName('none'), { jobKind: 'rl' });
@@ -277,7 +277,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(session.numSteps).toBe(3);
     });
 
-    it('ends a cancelled call, drops what had gathered when that was a backward, and goes on', async () => {
+    it('ends a cancelled call, drops the gathered gradient if that was a backward, and stays usable', async () => {
       const before = await logprobs();
       const signal = AbortSignal.abort();
       const cancelled = { code: 'trainer.cancelled', retry: 'never' };

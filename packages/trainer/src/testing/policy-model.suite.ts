@@ -52,7 +52,7 @@ export function policyModelSuite(name: string, makeHarness: () => PolicyModelHar
       return slopes(row).reduce((sum, slope, i) => sum + slope * (output.logprobs[i]! + output.entropies[i]! / 2), 0);
     };
 
-    it('a fresh adapter changes nothing, and one that does is left out where it is asked to be', async () => {
+    it('a fresh adapter changes nothing, and a trained one is left out on request', async () => {
       const [row] = harness.rows as [PackedRow];
       const base = await logprobs(row, { withoutAdapter: true });
       expect(base).toHaveLength(row.targets.length);
