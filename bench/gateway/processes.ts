@@ -5,7 +5,7 @@ import { cpus, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { freePort } from '../../scripts/lib/free-port.mjs';
+import { freePort } from '../../lab/free-port.mjs';
 import {
   createVirtualEnvironment,
   isVirtualEnvironmentCurrent,

@@ -13,7 +13,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 import { rewardPlot } from '../demo/reward-plot.ts';
-import { writeHuggingFaceTokenizer } from '../../scripts/hugging-face-tokenizer.ts';
+import { writeHuggingFaceTokenizer } from '../../lab/hugging-face/tokenizer.ts';
 import { defaultModelPath, ownService } from '../../scripts/own-service.ts';
 import { createPythonEnvironments, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 

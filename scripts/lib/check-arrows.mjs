@@ -27,7 +27,7 @@ const SHARED_WITH_CLI = 'scripts/lib/';
  */
 export function findArrowViolations(root) {
   const folders = readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const others = ['tests', 'examples', 'bench', 'scripts'].filter((folder) => existsSync(join(root, folder)));
+  const others = ['tests', 'examples', 'bench', 'lab', 'scripts'].filter((folder) => existsSync(join(root, folder)));
   return [
     ...findStalePicture(root),
     ...folders.flatMap(({ name }) => findPackageViolations(root, name)),

@@ -104,7 +104,7 @@ function readPlaces(root) {
   const packages = readdirSync(join(root, 'packages'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => `packages/${name}`);
-  const folders = [...packages, 'scripts', 'bench', 'examples', 'tests', 'docs'];
+  const folders = [...packages, 'scripts', 'lab', 'bench', 'examples', 'tests', 'docs'];
   const places = new Map(folders.map((place) => [place, { prose: /** @type {string[]} */ ([]), numHalfSentences: 0 }]));
   for (const [folder, place] of places) {
     for (const path of filesBelow(root, folder, PROSE)) {

@@ -14,6 +14,6 @@ import { installPinned } from './pinned-packages.mjs';
  */
 export async function clientTools(root, log) {
   const content = 'the tools that build and generate clients (95 MB, half a minute)';
-  const directory = await installPinned(root, { name: 'client-tools', content }, log);
+  const directory = await installPinned(root, { folder: 'scripts/client-tools', content }, log);
   return createRequire(join(directory, 'package.json'));
 }

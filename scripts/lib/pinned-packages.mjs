@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import { withFileLock } from './file-lock.mjs';
 import { npm } from './npm.mjs';
 
 /**
  * Installs packages that only some tests need, separately from the service's, in the versions of
- * `scripts/NAME/package-lock.json`.
+ * `FOLDER/package-lock.json`, into `.cache/NAME`, its last part.
  *
  * @param {string} root the repository
- * @param {{ name: string, content: string }} packages name of the folders in `scripts` and `.cache`; content
- * and size, for the log
+ * @param {{ folder: string, content: string }} packages folder below the root; content and size, for the log
  * @param {(line: string) => void} log
  * @returns {Promise<string>} the folder that has their `node_modules`
  * @throws {Error} if npm cannot install them
  */
-export async function installPinned(root, { name, content }, log) {
-  const wanted = join(root, 'scripts', name);
+export async function installPinned(root, { folder, content }, log) {
+  const wanted = join(root, folder);
+  const name = basename(folder);
   const directory = join(root, '.cache', name);
   const stamp = join(directory, 'package-lock.sha256');
   const digest = createHash('sha256')

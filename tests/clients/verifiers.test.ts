@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { writeHuggingFaceTokenizer } from '../../scripts/hugging-face-tokenizer.ts';
+import { writeHuggingFaceTokenizer } from '../../lab/hugging-face/tokenizer.ts';
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import type { OwnService } from '../../scripts/own-service.ts';
 import { testModel } from '../support/model.ts';

@@ -308,7 +308,10 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await parsed('import', output)).toMatchObject({ adapter: { status: 'ready' }, model: null });
     await mkdir(join(folder, 'empty'));
     const empty = await trainyard(['import', join(folder, 'empty'), '--url', service.url]);
-    expect([empty.code, empty.stderr]).toEqual([2, expect.stringMatching(/cannot read the file .*adapter_config\.json/)]);
+    expect([empty.code, empty.stderr]).toEqual([
+      2,
+      expect.stringMatching(/cannot read the file .*adapter_config\.json/),
+    ]);
   });
 
   it('keys are made, listed, limited and revoked', async () => {

@@ -11,7 +11,7 @@ import { difference, isPytorchModel, pytorchJobs, pytorchReference, sequenceRow 
 
 /**
  * Optimizer steps through the API give the same policies as PyTorch's: computed once by
- * scripts/pytorch/make-fixture.ts.
+ * lab/pytorch/make-fixture.ts.
  */
 
 const jobs = pytorchJobs();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Browser, Page } from 'playwright-core';
 
-import { freePort } from '../../scripts/lib/free-port.mjs';
+import { freePort } from '../../lab/free-port.mjs';
 import type { OwnService } from '../../scripts/own-service.ts';
 import { openBrowser } from './browser.ts';
 import { type SeededRun, seedRun } from './seeded-run.ts';

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { EQUIVALENT_MUTANTS } from '../../scripts/lib/equivalent-mutants.mjs';
-import { TestSession } from '../../scripts/lib/test-session.mjs';
+import { EQUIVALENT_MUTANTS } from '../../lab/mutants/equivalent-mutants.mjs';
+import { TestSession } from '../../lab/mutants/test-session.mjs';
 import { REPOSITORY, runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
@@ -67,7 +67,7 @@ test('mutants are caught where tests look, survive where they do not, and the ch
   });
   const options = ['--root', sample.root, '--files', '1', '--mutants', '6'];
   // The compiler's server may report on stderr that it was stopped during work.
-  const { exitCode, stdout } = await runScript('scripts/mutants.mjs', options);
+  const { exitCode, stdout } = await runScript('lab/mutants/main.mjs', options);
   const lines = stdout.trim().split('\n');
   expect(lines.slice(0, 6)).toEqual([
     `caught      ${SOURCE}:2  early return: value < limit → false`,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { SCHEDULE_MUTANTS } from '../../scripts/lib/schedule-mutants.mjs';
+import { SCHEDULE_MUTANTS } from '../../lab/schedules/schedule-mutants.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
 

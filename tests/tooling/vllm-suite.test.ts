@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { VLLM_VERSION } from '../../scripts/lib/vllm-sources.mjs';
-import { renderSuitePage } from '../../scripts/lib/vllm-suite-page.mjs';
+import { VLLM_VERSION } from '../../lab/vllm-suite/sources.mjs';
+import { renderSuitePage } from '../../lab/vllm-suite/page.mjs';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(resolve(ROOT, path), 'utf8');

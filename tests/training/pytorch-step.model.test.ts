@@ -33,7 +33,7 @@ import {
   trainerGroups,
 } from '../support/pytorch-fixture.ts';
 
-/** One training step equals PyTorch's, computed once by scripts/pytorch/make-fixture.ts. */
+/** One training step equals PyTorch's, computed once by lab/pytorch/make-fixture.ts. */
 
 const jobs = pytorchJobs();
 const reference = pytorchReference();
@@ -145,7 +145,7 @@ const camelCased = (wire: object): TrainingConfigInput =>
 const peftName = ({ layer, linear, half }: LoraTensor): string =>
   `base_model.model.model.layers.${layer}.${PEFT_NAMES[linear]}.lora_${half.toUpperCase()}.weight`;
 
-/** A row of +1 and -1, the same as in scripts/pytorch/reference_step.py. */
+/** A row of +1 and -1, the same as in lab/pytorch/reference_step.py. */
 function sign(index: number, projection: number): number {
   let x = (Math.imul(index, 0x9e3779b9) + projection + 1) | 0;
   for (const multiplier of [0x21f0aaad, 0x735a2d97]) x = Math.imul(x ^ (x >>> 16), multiplier);

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 
 /**
  * Returns a free port of the loopback interface. Scripts have their own version
- * (`scripts/lib/free-port.mjs`), because they run before anything is installed.
+ * (`lab/free-port.mjs`), because they run before anything is installed.
  */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');

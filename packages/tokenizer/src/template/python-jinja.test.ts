@@ -13,7 +13,7 @@ interface Fixture {
   lines: [template: string, variables: string | null, text: string][];
 }
 
-// Lines of Jinja with jinja2's texts: scripts/jinja2/record-texts.py
+// Lines of Jinja with jinja2's texts: lab/jinja2/record-texts.py
 const { variables: shared, lines } = JSON.parse(
   await readFile(new URL('./fixtures/jinja2.json', import.meta.url), 'utf8'),
 ) as Fixture;

@@ -82,7 +82,7 @@ test.each([
     writeFileSync(tokenFile, JSON.stringify([...ids]));
     const textFile = join(scratch, 'text.txt');
     writeFileSync(textFile, TEXT);
-    const script = join(ROOT, 'scripts/pytorch/exported_logprobs.py');
+    const script = join(ROOT, 'lab/pytorch/exported_logprobs.py');
     const { stdout } = await promisify(execFile)(
       process.env['TRAINYARD_TEST_TORCH_PYTHON']!,
       [script, base, peft, merged, tokenFile, textFile],
