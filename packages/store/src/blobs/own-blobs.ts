@@ -89,28 +89,40 @@ export async function checkOwnBlobs(
   blobs: Blobs,
   { adopts = false }: { readonly adopts?: boolean } = {},
 ): Promise<void> {
-  const { id: known, isMarked, others } = await marksOf(store, blobs);
-  if (isMarked && (others.length === 0 || adopts)) return;
-  const place = placeOf(blobs.location);
-  if (!adopts && others.length > 0) throw belongsToAnother(place, others);
-  if (!adopts && known !== null && !(await isFirstUse(store, blobs)))
-    throw new StoreError(
-      'store.unavailable',
-      `The blobs in ${place} do not belong to this database (${placeKey(known)} is missing). ` +
-        'Use the bucket or data folder of this database, or start with `--adopt-blobs`.',
-    );
-  if (!adopts && known === null && !(await namesContent(store, blobs)))
-    throw new StoreError(
-      'store.unavailable',
-      `The database is empty, but ${place} contains blobs of a service. ${REMEDIES}`,
-    );
-  const id = await store.claimBlobs(known ?? randomUUID());
+  const marks = await marksOf(store, blobs);
+  if (marks.isMarked && (marks.others.length === 0 || adopts)) return;
+  const refusal = adopts ? null : await refusalOf(marks, store, blobs);
+  if (refusal !== null) {
+    // Another process of this database may have claimed the blobs since the marks were read.
+    const { isMarked, others } = await marksOf(store, blobs);
+    if (isMarked && others.length === 0) return;
+    throw refusal;
+  }
+  const id = await store.claimBlobs(marks.id ?? randomUUID());
   await blobs.putJson(placeKey(id), {});
   // If two databases claim empty blobs at the same moment, each sees the other's mark.
   const { others: rivals } = await marksOf(store, blobs);
   if (adopts || rivals.length === 0) return;
   await blobs.remove(placeKey(id));
-  throw belongsToAnother(place, rivals);
+  throw belongsToAnother(placeOf(blobs.location), rivals);
+}
+
+/** Reason why this database may not claim the blobs; null: they have no content, or the database names some. */
+async function refusalOf({ id, others }: Marks, store: Claimant, blobs: Blobs): Promise<StoreError | null> {
+  const place = placeOf(blobs.location);
+  if (others.length > 0) return belongsToAnother(place, others);
+  if (id !== null && !(await isFirstUse(store, blobs)))
+    return new StoreError(
+      'store.unavailable',
+      `The blobs in ${place} do not belong to this database (${placeKey(id)} is missing). ` +
+        'Use the bucket or data folder of this database, or start with `--adopt-blobs`.',
+    );
+  if (id === null && !(await namesContent(store, blobs)))
+    return new StoreError(
+      'store.unavailable',
+      `The database is empty, but ${place} contains blobs of a service. ${REMEDIES}`,
+    );
+  return null;
 }
 
 /** Removes the marks of other databases after an adoption. */
