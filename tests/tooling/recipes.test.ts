@@ -37,7 +37,7 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
       'packages/transformer/src/testing/tiny-gguf.ts',
       'packages/trainer/src/model/trainable-architecture.model.test.ts',
       'packages/trainer/src/export/hugging-face-config.ts',
-      'docs/decisions/0008-what-can-be-trained.md',
+      'docs/decisions/0008-trainable-architectures.md',
     ],
     added: [],
   },

@@ -116,7 +116,7 @@ class LimitedKey {
  * Admits or refuses requests of limited keys, together with all processes that share the store. One write is
  * in progress at a time, and requests meanwhile join the next one. While the store is not writable, the last
  * known state decides.
- * @see docs/decisions/0043-limits-are-a-row-that-processes-share.md
+ * @see docs/decisions/0043-key-limits-shared-by-processes.md
  */
 export class KeyLimiter {
   readonly #store: KeyLimiterOptions['store'];

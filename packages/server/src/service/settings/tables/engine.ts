@@ -36,7 +36,7 @@ export const ENGINE = {
     max: 0.95,
     default: 0.7,
     help: 'share of compute time for sampling while training also has work',
-    more: 'see [decision 27](../decisions/0027-who-sleeps-computes-beside-others.md)',
+    more: 'see [decision 27](../decisions/0027-cpu-arbitration.md)',
   },
   schedulingPolicy: {
     kind: 'choice',

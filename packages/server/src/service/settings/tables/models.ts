@@ -28,13 +28,13 @@ export const MODELS = {
     values: ['exact', 'strict', 'fast', 'bf16'],
     default: 'exact',
     help: '`exact` = sampler and trainer share one code (or llama.cpp within 1e-3); `strict` = the same, or llama.cpp within 1e-5; `fast` = llama.cpp with the file as it is, in a third of the memory; `bf16` = both in bf16 if the processor supports it, within 0.02 nats',
-    more: 'see [decision 34](../decisions/0034-matrices-in-bf16-on-request.md)',
+    more: 'see [decision 34](../decisions/0034-bf16-matrices-for-sampling.md)',
   },
   deterministic: {
     kind: 'switch',
     default: 'off',
     help: 'compute training log-probabilities with the sampling code, bit-identical; steps take 1.6 times as long',
-    more: 'the trainer needs 0.7 GB more for the default model; see [decision 25](../decisions/0025-equal-to-the-bit-on-request.md)',
+    more: 'the trainer needs 0.7 GB more for the default model; see [decision 25](../decisions/0025-bit-identical-log-probabilities.md)',
   },
   onednn: {
     kind: 'text',
