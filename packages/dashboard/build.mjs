@@ -1,9 +1,10 @@
 /**
- * Bundles the dashboard into `dist/`, which the service answers at `/`. Needs no other tool than esbuild, and no network.
+ * Bundles the dashboard into `dist/`, which the service answers at `/`. Needs no other tool than esbuild, and
+ * no network.
  *
- *   node packages/dashboard/build.mjs           builds where the sources changed since the last build
- *   node packages/dashboard/build.mjs --force   builds
- *   node packages/dashboard/build.mjs --sizes   builds, and says what the bytes are made of
+ *   node packages/dashboard/build.mjs           builds if sources changed since the last build
+ *   node packages/dashboard/build.mjs --force   always builds
+ *   node packages/dashboard/build.mjs --sizes   builds and prints the size of each package
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -15,18 +16,19 @@ import { gzipSync } from 'node:zlib';
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = resolve(FOLDER, '../..');
 const DIST = join(FOLDER, 'dist');
-/** Written last, so a build that was cut off is no build. */
+/** Written last: an interrupted build has no digest. */
 const DIGEST = join(DIST, 'digest');
-/** Scripts and styles of the dashboard may weigh so much together, in bytes of gzip. */
+/** Limit for scripts and styles together, in bytes of gzip. */
 export const MAX_GZIP_BYTES = 250_000;
-/** Whatever the bundle is made of; of other packages the versions are in the lock file. */
+/** Folders of the bundle's sources. The lock file has the versions of other packages. */
 const SOURCES = ['packages/dashboard', 'packages/sdk', 'packages/protocol'];
 
 /**
- * Builds the dashboard, unless what is there was built from the same sources.
+ * Builds the dashboard, unless `dist/` was built from the same sources.
  *
  * @param {{ isForced?: boolean, onBuild?: () => void }} [options]
- * @returns {Promise<{ gzipBytes: number, metafile: import('esbuild').Metafile | null }>} null when nothing was built
+ * @returns {Promise<{ gzipBytes: number, metafile: import('esbuild').Metafile | null }>} null when nothing was
+ * built
  * @throws {Error} for sources that do not build, and for a bundle above {@link MAX_GZIP_BYTES}
  */
 export async function buildDashboard({ isForced = false, onBuild = () => {} } = {}) {
@@ -39,17 +41,17 @@ export async function buildDashboard({ isForced = false, onBuild = () => {} } = 
   if (gzipBytes > MAX_GZIP_BYTES) {
     await rm(folder, { recursive: true });
     throw new Error(
-      `the dashboard has ${gzipBytes} bytes of gzip; it may have ${MAX_GZIP_BYTES}: node packages/dashboard/build.mjs --sizes`,
+      `The dashboard has ${gzipBytes} bytes of gzip, the limit is ${MAX_GZIP_BYTES}. See node packages/dashboard/build.mjs --sizes`,
     );
   }
   await writeFile(join(folder, 'digest'), digest);
-  // In one step: a service that starts meanwhile finds the one or the other.
+  // In one step, so that a starting service finds either the old or the new build.
   await rm(DIST, { recursive: true, force: true });
   await rename(folder, DIST);
   return { gzipBytes, metafile };
 }
 
-/** Whether what is there was built from these sources. */
+/** Returns true if `dist/` was built from these sources. */
 export function isDashboardBuilt() {
   return existsSync(DIGEST) && readFileSync(DIGEST, 'utf8') === digestOfSources();
 }
@@ -83,7 +85,7 @@ async function bundle(folder) {
     splitting: true,
     format: 'esm',
   });
-  // In one file: chunks in common with the page would be one more wait before the page.
+  // In one file: chunks shared with the page would be one more request before the page loads.
   const { metafile: ofWorker } = await build({
     ...common,
     entryPoints: { events: join(FOLDER, 'src/api/events-worker.ts') },
@@ -104,7 +106,8 @@ async function bundle(folder) {
 }
 
 /**
- * The licences of the packages in the bundle: they ask to go with it.
+ * Licences of the bundled packages, which require a copy.
+ *
  * @param {readonly string[]} inputs relative to the repository
  */
 function licencesOf(inputs) {
@@ -134,7 +137,7 @@ function digestOfSources() {
   return digest.digest('hex');
 }
 
-/** @param {string} folder relative to the repository @returns {string[]} sources, tests apart */
+/** @param {string} folder relative to the repository @returns {string[]} sources without tests */
 function filesBelow(folder) {
   return readdirSync(join(ROOT, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
@@ -142,7 +145,7 @@ function filesBelow(folder) {
     .filter((path) => !/\/(dist|node_modules)[./]|\.test\.tsx?$|README\.md$/.test(path));
 }
 
-/** The packages that weigh most, before compression. @param {import('esbuild').Metafile} metafile */
+/** Prints the largest packages, before compression. @param {import('esbuild').Metafile} metafile */
 function printSizes({ outputs }) {
   /** @type {Map<string, number>} */
   const bytesOf = new Map();
@@ -161,6 +164,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { gzipBytes, metafile } = await buildDashboard({ isForced: wantsSizes || process.argv.includes('--force') });
   if (wantsSizes && metafile !== null) printSizes(metafile);
   console.log(
-    `dashboard: ${metafile !== null ? 'built' : 'as it was'}, ${(gzipBytes / 1000).toFixed(1)} of ${MAX_GZIP_BYTES / 1000} kB gzip`,
+    `dashboard: ${metafile !== null ? 'built' : 'unchanged'}, ${(gzipBytes / 1000).toFixed(1)} of ${MAX_GZIP_BYTES / 1000} kB gzip`,
   );
 }

@@ -55,7 +55,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     await open('System');
     await expect.poll(() => text('Sampling'), WAIT).toContain('no engine is available');
     expect(await text('Training')).toContain('no trainer is running');
-    expect(await text('Store')).toContain('works');
+    expect(await text('Store')).toContain('healthy');
   });
 
   let engines: ServicePart[];
@@ -96,7 +96,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     await client.trainingJobs.gradientSteps(job.id);
     await expect.poll(() => row.textContent(), WAIT).toContain('succeeded');
     await open('System');
-    await expect.poll(() => text('Training'), WAIT).toContain('works');
+    await expect.poll(() => text('Training'), WAIT).toContain('healthy');
     await open('Usage');
     const kinds = page.getByRole('table', { name: 'By kind' }).locator('tbody tr');
     await expect
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     expect(await rows.filter({ hasText: new URL(engines[1]!.engineUrl!).host }).textContent()).toContain('up');
     // Its lease has expired.
     await expect.poll(() => rows.count(), WAIT).toBe(1);
-    expect(await text('Sampling')).toContain('works');
+    expect(await text('Sampling')).toContain('healthy');
     expect(troubles).toEqual([]);
   }, 200_000);
 });

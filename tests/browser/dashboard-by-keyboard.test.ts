@@ -144,12 +144,12 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       document.addEventListener('copy', (event) => { window.copied = event.clipboardData.getData('text/plain'); });`);
     await page.goto(`${dashboard.origin}/chat`);
     await press(page, 'Copy as code');
-    await press(page, 'Copy the code');
+    await press(page, 'Copy code');
     await page.getByText('Copied', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Copy the code' }).waitFor();
+    await page.getByRole('button', { name: 'Copy code' }).waitFor();
     await page.evaluate('document.execCommand = () => false');
-    await press(page, 'Copy the code');
-    await page.getByText('Not copied').waitFor();
+    await press(page, 'Copy code');
+    await page.getByText('Copy failed').waitFor();
     expect(complaints).toEqual([]);
     await page.context().close();
   });
@@ -160,7 +160,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       await press(page, 'New key');
       await page.getByLabel('Name').fill(name);
       await page.getByLabel('Valid until').fill(until);
-      await press(page, 'Make the key');
+      await press(page, 'Create key');
     };
     await make('for a while', '2037-01-31');
     await press(page, 'Done');

@@ -90,7 +90,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     [`/models/${modelId}/checkpoints`, 'short-answers', 'latest'],
     [`/models/${modelId}/jobs`, 'short-answers', 'succeeded'],
     ['/jobs', 'Jobs', 'paused'],
-    ['/usage', 'Usage', 'Nothing was sampled'],
+    ['/usage', 'Usage', 'No usage in these days'],
     ['/keys', 'Keys', 'of the service'],
     ['/system', 'System', 'KV cache'],
   ];
@@ -239,8 +239,8 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByLabel('Name').fill('guest');
     await page.getByText('Limits', { exact: true }).last().click();
-    await page.getByLabel('Requests a minute').fill('12000');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByLabel('Requests per minute').fill('12000');
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('button', { name: 'Done' }).waitFor();
     const secret = (await page.getByRole('region', { name: 'Command' }).textContent()) ?? '';
     await page.getByRole('button', { name: 'Done' }).click();
@@ -249,11 +249,11 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
 
     await row.getByRole('button', { name: 'Limits of guest' }).click();
     const dialog = page.getByRole('dialog', { name: 'Limits of guest' });
-    expect(await dialog.getByLabel('Requests a minute').inputValue()).toBe('12000');
+    expect(await dialog.getByLabel('Requests per minute').inputValue()).toBe('12000');
     expect(await axeViolations(page)).toEqual([]);
-    await dialog.getByLabel('Requests a minute').fill('1');
-    await dialog.getByLabel('Tokens a minute').fill('5000');
-    await dialog.getByRole('button', { name: 'Change the limits' }).click();
+    await dialog.getByLabel('Requests per minute').fill('1');
+    await dialog.getByLabel('Tokens per minute').fill('5000');
+    await dialog.getByRole('button', { name: 'Save limits' }).click();
     await row.getByText('1 requests/min, 5,000 tokens/min').waitFor();
 
     const chat = async () =>
@@ -267,8 +267,8 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
 
     await row.getByRole('button', { name: 'Limits of guest' }).click();
-    for (const label of ['Requests a minute', 'Tokens a minute']) await dialog.getByLabel(label).fill('');
-    await dialog.getByRole('button', { name: 'Change the limits' }).click();
+    for (const label of ['Requests per minute', 'Tokens per minute']) await dialog.getByLabel(label).fill('');
+    await dialog.getByRole('button', { name: 'Save limits' }).click();
     await row.getByText('none').waitFor();
     expect((await chat()).status).toBe(200);
     expect(complaints).toEqual([]);

@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     await client.trainingJobs.pause(held);
     await client.trainingJobs.wait(running);
     await goTo([`/jobs/${held}`]);
-    await each((page) => page.getByText('Nothing yet.').waitFor());
+    await each((page) => page.getByText('No events yet.').waitFor());
     await client.trainingJobs.resume(held);
     await each((page) => page.getByText('Ended', { exact: true }).waitFor());
     await each(async (page) => {

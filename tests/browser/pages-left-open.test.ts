@@ -38,7 +38,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
   test('says that the service is away, signs nobody out without a word, and shows what has changed when it is back', async () => {
     const open = await Promise.all((await pages()).map(async (path) => await dashboard.signedIn(path)));
     const [models, , job] = open as [Page, Page, Page];
-    await job.getByText('held after').waitFor();
+    await job.getByText('paused after').waitFor();
     const complaints: string[] = [];
     models.on('pageerror', ({ message }) => complaints.push(message));
     await dashboard.stopService();
@@ -84,7 +84,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     await tab.getByLabel('API key').fill(secret);
     await tab.keyboard.press('Enter');
     await page.getByText('others · of others').waitFor();
-    await page.getByText('No model is trained here yet').waitFor();
+    await page.getByText('No models yet').waitFor();
     expect(await page.getByText('short-answers').count()).toBe(0);
     await page.context().close();
   });

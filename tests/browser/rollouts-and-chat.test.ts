@@ -146,11 +146,11 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
       async () => `/models/${modelId}/rollouts?step=3&split=train&group=${(await steps())[0]!.id.slice(0, -2)}`,
       'All groups',
     ],
-    ['a search', async () => `/models/${modelId}/rollouts?text=anchor`, 'rollouts say'],
+    ['a search', async () => `/models/${modelId}/rollouts?text=anchor`, 'rollouts contain'],
     ['a rollout', async () => `/rollouts/${(await steps())[4]!.id}`, 'Assistant'],
     ['tokens', async () => `/rollouts/${(await steps())[5]!.id}?view=tokens`, 'tokens trained'],
-    ['tokens of a dropped one', async () => `/rollouts/${(await steps())[9]!.id}?view=tokens`, 'Reply at place'],
-    ['a comparison', async () => `/rollouts/${(await steps())[5]!.id}?view=compare`, 'What changed from'],
+    ['tokens of a dropped one', async () => `/rollouts/${(await steps())[9]!.id}?view=tokens`, 'Reply at position'],
+    ['a comparison', async () => `/rollouts/${(await steps())[5]!.id}?view=compare`, 'Differences between step'],
     ['the chat', async () => '/chat', 'Ask something'],
   ];
 
@@ -201,7 +201,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.keyboard.press('ArrowRight');
     const facts = page.locator('.token-facts');
     expect(await facts.textContent()).toContain('␣harbour');
-    expect(await facts.textContent()).toContain('sampled with');
+    expect(await facts.textContent()).toContain('sampler probability');
     const level = () => page.locator('.token[aria-current=true]').getAttribute('data-level');
     expect(await level()).toBe('2');
     await page.getByLabel('Colour').selectOption('advantage');
@@ -213,14 +213,14 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     const page = await open(`/models/${modelId}/rollouts`);
     await page.getByRole('searchbox').fill('ANCHOR tide sail and');
     await page.keyboard.press('Enter');
-    await page.getByText('rollouts say').waitFor(WAIT);
+    await page.getByText('rollouts contain').waitFor(WAIT);
     expect(await page.locator('.rollout-excerpt').count()).toBeGreaterThan(0);
     expect(await page.locator('.rollout-excerpt').first().textContent()).toContain('anchor tide sail and home');
   });
 
   test(`${NUM_ROLLOUTS} rollouts are scrolled through`, async () => {
     const page = await open(`/models/${largeId}/rollouts?view=all`);
-    await page.getByText('so far; more come while you scroll').waitFor(WAIT);
+    await page.getByText('so far; scroll for more').waitFor(WAIT);
     for (const when of ['while they come', 'when all are there']) {
       const report = await page.evaluate<ScrollReport>(SCROLL_THROUGH);
       console.log(
@@ -247,7 +247,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await answers.first().locator('.token').first().focus();
     await page.keyboard.press('ArrowRight');
     expect(await answers.first().locator('.token-facts').textContent()).toContain('probability');
-    const alternatives = answers.first().getByRole('button', { name: /^Go on with/ });
+    const alternatives = answers.first().getByRole('button', { name: /^Continue with/ });
     expect(await alternatives.count()).toBeGreaterThan(2);
     expect(await faultsOf(page)).toEqual([]);
     await page.keyboard.press('Tab');
@@ -276,7 +276,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.getByLabel('max_tokens', { exact: true }).fill('2');
     await page.getByLabel('Message', { exact: true }).fill('json');
     await page.keyboard.press('Enter');
-    await page.getByText('Cut off: it reached the most tokens.').waitFor(WAIT);
+    await page.getByText('Cut off at the token limit.').waitFor(WAIT);
     await page.getByLabel('top_k').fill('many');
     await page.getByText('top_k should be a number').waitFor(WAIT);
     expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);

@@ -18,10 +18,10 @@ import { Shell } from './shell/shell.tsx';
 import { SIGN_IN_PATH } from './shell/sign-in-code.ts';
 import { SignInPage } from './shell/sign-in-page.tsx';
 
-/** Which page the address names, for whoever is signed in. */
+/** Renders the page of the address for the signed-in key. */
 export function App() {
   const { data: session, error } = useQuery(sessionQuery);
-  // A link that was opened signs in, whoever was signed in before.
+  // An opened sign-in link always signs in, even over another session.
   const hasCode = location.pathname === SIGN_IN_PATH && location.hash !== '';
   if (error !== null && session === undefined)
     return (
@@ -32,7 +32,7 @@ export function App() {
   if (session === undefined) return null;
   if (session.key === null || hasCode) return <SignInPage />;
   return (
-    // Nothing of what somebody else was shown stays.
+    // A new key for each session drops all state of the previous one.
     <Shell key={session.key.id} sessionKey={session.key}>
       <ErrorBoundary>
         <Switch>
@@ -57,9 +57,9 @@ export function App() {
             <Redirect to="/models" replace />
           </Route>
           <Route>
-            <Page title="Nothing is here">
+            <Page title="Page not found">
               <p>
-                The address names no page. <a href="/models">To the models</a>
+                No page has this address. <a href="/models">Go to models</a>
               </p>
             </Page>
           </Route>

@@ -1,2 +1,2 @@
-/** The bundler puts style sheets that are imported into one file beside the script. */
+/** The bundler merges imported style sheets into one file. */
 declare module '*.css';

@@ -9,10 +9,10 @@ import { queryClient } from './api/query-client.ts';
 import { App } from './app.tsx';
 import { Toasts } from './components/actions/toasts.tsx';
 import { applyTheme } from './shell/use-theme.ts';
-// Behind all others, whose place it takes.
+// Imported last, because it overrides all others.
 import './styles/forced-colors.css';
 
-// Dialogs put a style element into the page while they are open; the page's policy lets in those of this nonce alone.
+// Open dialogs add a style element to the page; the page's policy allows only those with this nonce.
 setNonce(document.querySelector<HTMLMetaElement>('meta[name=csp-nonce]')?.content ?? '');
 applyTheme();
 createRoot(document.getElementById('root')!).render(

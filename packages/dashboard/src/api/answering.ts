@@ -5,14 +5,14 @@ import { isAway } from './is-away.ts';
 const listeners = new Set<() => void>();
 let isAnswering = true;
 
-/** Whether it answered just now, a request of this page or one that somebody else made for it. */
+/** Records the outcome of the last request of this page or of the shared worker. */
 export function noteAnswering(isSo: boolean): void {
   if (isSo === isAnswering) return;
   isAnswering = isSo;
   for (const listener of listeners) listener();
 }
 
-/** `fetch`, which notes whether the service answers. A request that was ended here says nothing about it. */
+/** `fetch` that records whether the service answers. A request aborted here is not counted. */
 export async function notingFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   try {
     const response = await fetch(input, init);
@@ -24,7 +24,7 @@ export async function notingFetch(...[input, init]: Parameters<typeof fetch>): P
   }
 }
 
-/** Whether the service answered the last time that it was asked something. */
+/** Returns whether the service answered the last request. */
 export function useIsAnswering(): boolean {
   return useSyncExternalStore(subscribe, () => isAnswering);
 }

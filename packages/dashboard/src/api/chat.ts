@@ -3,13 +3,13 @@ import type { ChatCompletionChunk } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 
-/** Every name that can be asked: base models, trained models with their steps, adapters. */
+/** All names that accept requests: base models, trained models with their steps, adapters. */
 export const servedModelsQuery = queryOptions({
   queryKey: ['models', 'served'],
   queryFn: ({ signal }) => client.servedModels.list({ signal }),
 });
 
-/** The service's own description of its requests: the form of the chat is made of it. */
+/** The service's OpenAPI document; the form of the chat is built from it. */
 export const chatSchemaQuery = queryOptions({
   queryKey: ['openapi', 'chat'],
   queryFn: async ({ signal }): Promise<unknown> => {
@@ -20,15 +20,15 @@ export const chatSchemaQuery = queryOptions({
   staleTime: Infinity,
 });
 
-/** Chunks of the replies to a request, as they come. @param body everything but `stream` */
+/** Streams the chunks of the replies to a request. @param body everything but `stream` */
 export async function streamChat(
   body: Readonly<Record<string, unknown>> & { readonly model: string },
   signal: AbortSignal,
 ): Promise<AsyncIterable<ChatCompletionChunk>> {
-  // Fields are those of the form, which has its types from the service.
+  // The form takes its fields and their types from the service.
   const whole = { ...body, stream: true } as unknown as Parameters<typeof client.chat.completions.create>[0] & {
     stream: true;
   };
-  // A stream that has begun lasts as long as it takes.
+  // A started stream has no time limit.
   return await client.chat.completions.create(whole, { signal, timeoutMs: 600_000, maxRetries: 0 });
 }

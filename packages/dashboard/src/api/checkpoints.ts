@@ -6,7 +6,7 @@ import { queryClient } from './query-client.ts';
 
 const PAGE_SIZE = 100;
 
-/** Checkpoints of a model, the latest first. */
+/** Checkpoints of a model, newest first. */
 export function checkpointsQuery(modelId: string) {
   return infiniteQueryOptions({
     queryKey: ['models', modelId, 'checkpoints'],
@@ -22,10 +22,10 @@ export async function deleteCheckpoint(modelId: string, step: number): Promise<v
   await queryClient.invalidateQueries({ queryKey: ['models', modelId] });
 }
 
-/** How often exports that have not ended are asked for: they have no events. */
+/** Interval for polling unfinished exports, which have no events. */
 const EXPORT_POLL_MS = 1_500;
 
-/** Exports of a model, the newest first. */
+/** Exports of a model, newest first. */
 export function exportsQuery(modelId: string) {
   return queryOptions({
     queryKey: ['models', modelId, 'exports'],
@@ -51,7 +51,7 @@ export async function deleteExport(modelId: string, exportId: string): Promise<v
   await queryClient.invalidateQueries({ queryKey: exportsQuery(modelId).queryKey });
 }
 
-/** Where a browser downloads a file of an export from: it may have gigabytes, so it goes to the disk and not through the page. */
+/** Download URL of an export's file. The browser writes the file to disk, as it may have gigabytes. */
 export function exportFileUrl({ id, model_id: modelId }: ExportObject, name: string): string {
   const [model, one, file] = [modelId, id, name].map(encodeURIComponent);
   return `${client.baseUrl}/preview/models/${model}/exports/${one}/files/${file}`;

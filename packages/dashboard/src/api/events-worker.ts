@@ -1,15 +1,16 @@
 /**
- * One stream of the events of the service for all windows of a browser, which has six connections to an address for all of them together: a stream in each
- * window would leave the seventh without a connection to load anything by. It lives as long as one of the windows is open.
+ * One event stream for all windows of a browser. Browsers allow six connections per address: with a stream in
+ * each window, the seventh window could not load anything. The worker lives as long as one of the windows is
+ * open.
  */
 import { followService, type ServiceNews } from './follow-service.ts';
 
-/** A stream as one signed-in key, and the windows that it is told to. */
+/** Stream of one signed-in key, and the windows that receive it. */
 interface SharedStream {
   readonly windows: Set<MessagePort>;
   readonly stop: AbortController;
-  /** The last of each kind that a window which comes later has to know. */
-  readonly said: Map<'begun' | 'answering', ServiceNews>;
+  /** Latest news of each kind, replayed to windows that join later. */
+  readonly latest: Map<'begun' | 'answering', ServiceNews>;
 }
 
 const streams = new Map<string, SharedStream>();
@@ -21,13 +22,13 @@ addEventListener('connect', (event) => {
     if (keyId !== null) leaveStream(keyId, window);
     keyId = null;
   };
-  // A window says whom it shows, or null where it is seen no more.
+  // A window sends its key id, or null when it is hidden.
   window.addEventListener('message', ({ data }: MessageEvent<string | null>) => {
     leave();
     keyId = data;
     if (keyId !== null) joinStream(keyId, window);
   });
-  // Newer browsers tell of windows that went without a word.
+  // Newer browsers report windows that closed without a message.
   window.addEventListener('close', leave);
   window.start();
 });
@@ -35,7 +36,7 @@ addEventListener('connect', (event) => {
 function joinStream(keyId: string, window: MessagePort): void {
   const stream = streams.get(keyId) ?? beginStream(keyId);
   stream.windows.add(window);
-  for (const news of stream.said.values()) window.postMessage(news);
+  for (const news of stream.latest.values()) window.postMessage(news);
 }
 
 function leaveStream(keyId: string, window: MessagePort): void {
@@ -46,11 +47,11 @@ function leaveStream(keyId: string, window: MessagePort): void {
 }
 
 function beginStream(keyId: string): SharedStream {
-  const stream: SharedStream = { windows: new Set(), stop: new AbortController(), said: new Map() };
+  const stream: SharedStream = { windows: new Set(), stop: new AbortController(), latest: new Map() };
   streams.set(keyId, stream);
   void followService(stream.stop.signal, (news) => {
-    if (news.news === 'begun' || news.news === 'answering') stream.said.set(news.news, news);
-    // Whoever comes next tries anew.
+    if (news.news === 'begun' || news.news === 'answering') stream.latest.set(news.news, news);
+    // The next window starts a new stream.
     if (news.news === 'ended') streams.delete(keyId);
     for (const window of stream.windows) window.postMessage(news);
   });

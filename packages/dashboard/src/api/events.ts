@@ -9,24 +9,24 @@ import { sessionQuery } from './session.ts';
 import { followShared } from './shared-events.ts';
 import { whileSeen } from './while-seen.ts';
 
-/** Bursts of events ask again once, ms. */
+/** Pause before refetching, which merges bursts of events, ms. */
 const PAUSE_MS = 400;
-/** How often a service that is away is asked whether it is back, ms. */
+/** Interval for asking an unreachable service, ms. */
 const AWAY_MS = 3_000;
 
 type Listener = (news: ServiceNews) => void;
 const listeners = new Set<Listener>();
 
-/** Tells what happens in the service while the page is seen. @returns how to end that */
+/** Calls the listener for news of the service while the page is visible. @returns a function that stops it */
 export function onServiceNews(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
 /**
- * While something is shown and seen, changes in the service change the page: what an event speaks of is asked for again.
+ * Refetches data when an event about it arrives, while the page is visible.
  *
- * @param keyId of whoever is signed in
+ * @param keyId id of the signed-in key
  */
 export function useServiceEvents(keyId: string): void {
   useEffect(() => {
@@ -39,27 +39,27 @@ export function useServiceEvents(keyId: string): void {
       stale.clear();
       for (const queryKey of [['models', 'list'], ['jobs']]) void queryClient.invalidateQueries({ queryKey });
     };
-    const hear = (told: ServiceNews) => {
-      switch (told.news) {
+    const onNews = (news: ServiceNews) => {
+      switch (news.news) {
         case 'begun':
-          // Nobody was told of what happened between the reading of what is shown and this.
-          readAgain({ alsoFailed: !isFirst });
+          // Events between the first reading and the start of the stream were missed.
+          refetch({ alsoFailed: !isFirst });
           isFirst = false;
           break;
         case 'event':
-          if (told.event.model_id !== null) stale.add(told.event.model_id);
+          if (news.event.model_id !== null) stale.add(news.event.model_id);
           timer ??= setTimeout(refresh, PAUSE_MS);
           break;
         case 'answering':
-          noteAnswering(told.isSo);
+          noteAnswering(news.isSo);
           break;
         case 'ended':
-          // With the session, mostly: the sign-in page follows from the answer.
+          // Usually the session has ended: the sign-in page follows from the answer.
           void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
       }
-      for (const listener of listeners) listener(told);
+      for (const listener of listeners) listener(news);
     };
-    const end = whileSeen((signal) => followShared(keyId, signal, hear));
+    const end = whileSeen((signal) => followShared(keyId, signal, onNews));
     return () => {
       end();
       if (timer !== null) clearTimeout(timer);
@@ -68,26 +68,30 @@ export function useServiceEvents(keyId: string): void {
 }
 
 /**
- * Whether the service answers. While it does not it is asked again and again, and when it does all that is shown is read once more: nobody was told of what
- * happened meanwhile.
+ * Returns whether the service answers. If not, polls it, and refetches all shown data once it answers: events
+ * were missed.
  */
-export function useServiceIsThere(): boolean {
-  const isThere = useIsAnswering();
+export function useIsServiceUp(): boolean {
+  const isUp = useIsAnswering();
   useEffect(() => {
-    if (isThere) return;
+    if (isUp) return;
     const timer = setInterval(() => {
       void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
     }, AWAY_MS);
     return () => {
       clearInterval(timer);
-      readAgain({ alsoFailed: true });
+      refetch({ alsoFailed: true });
     };
-  }, [isThere]);
-  return isThere;
+  }, [isUp]);
+  return isUp;
 }
 
-/** Long lists stay as they were read, unless that failed. @param options.alsoFailed what was refused is asked for once more, too */
-function readAgain({ alsoFailed }: { alsoFailed: boolean }): void {
+/**
+ * Refetches everything but long lists.
+ *
+ * @param options.alsoFailed also refetches failed requests
+ */
+function refetch({ alsoFailed }: { alsoFailed: boolean }): void {
   const isMeant = ({ queryKey, state }: Query) => (state.error === null ? queryKey[0] !== LONG_LISTS : alsoFailed);
   void queryClient.invalidateQueries({ predicate: isMeant });
 }

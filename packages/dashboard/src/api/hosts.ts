@@ -4,7 +4,7 @@ import { client } from './client.ts';
 
 const POLL_MS = 2_000;
 
-/** The parts of the service, as they are now. */
+/** Current parts of the service. */
 export const hostsQuery = queryOptions({
   queryKey: ['hosts'],
   queryFn: ({ signal }) => client.hosts.read({ signal }),

@@ -1,7 +1,10 @@
-/** Statuses that proxies answer in place of a service that they do not reach. */
+/** Statuses of proxies that cannot reach the service. */
 const AWAY_STATUSES = [502, 503, 504];
 
-/** Whether a proxy says that it does not reach the service, which names each of its own answers, also those that refuse. */
+/**
+ * Returns true for an answer of a proxy that cannot reach the service. The service marks all of its own
+ * answers, refusals included.
+ */
 export function isAway({ status, headers }: Response): boolean {
   return AWAY_STATUSES.includes(status) && !headers.has('x-request-id');
 }

@@ -5,15 +5,15 @@ import { client } from './client.ts';
 import { onServiceNews } from './events.ts';
 import { whileSeen } from './while-seen.ts';
 
-/** Events come in bursts; the list grows at most so often, ms. */
+/** Minimum time between updates of the list, ms: events come in bursts. */
 const PAUSE_MS = 250;
-/** How soon it is tried again where events could not be read, ms. */
+/** Delay before reading events again after a failure, ms. */
 const AGAIN_MS = 3_000;
 const PAGE_SIZE = 100;
 
 /**
- * Everything that happened in a job, oldest first; it grows while the job runs, and stays when it has ended. The stream of the service says when there is
- * more, so that windows of jobs hold no streams of their own.
+ * All events of a job, oldest first. The list grows while the job runs. The service's event stream reports new
+ * ones, so pages of jobs need no streams of their own.
  */
 export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
   const [events, setEvents] = useState<readonly TrainingEventObject[]>([]);
@@ -31,12 +31,12 @@ export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
       fresh = [];
       setEvents((before) => [...before, ...added]);
     };
-    const readOn = () => {
+    const readMore = () => {
       hasNews = true;
       wake();
     };
-    const end = onServiceNews((told) => {
-      if (told.news === 'begun' || (told.news === 'event' && told.event.job_id === jobId)) readOn();
+    const end = onServiceNews((news) => {
+      if (news.news === 'begun' || (news.news === 'event' && news.event.job_id === jobId)) readMore();
     });
     const read = async (signal: AbortSignal) => {
       for (let hasMore = true; hasMore;) {
@@ -49,7 +49,7 @@ export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
         if (page.data.length > 0) timer ??= setTimeout(flush, PAUSE_MS);
       }
     };
-    // A job that cannot be read says so by itself, at the top of its page.
+    // The page shows the error of an unreadable job at its top.
     const leave = whileSeen(async (signal) => {
       signal.addEventListener('abort', () => wake());
       hasNews = true;

@@ -5,7 +5,7 @@ import { queryClient } from './query-client.ts';
 
 const PAGE_SIZE = 50;
 
-/** Training jobs, the newest first; of one model, or of all. */
+/** Training jobs of one model or of all, newest first. */
 export function jobsQuery(modelId: string | null) {
   return infiniteQueryOptions({
     queryKey: ['jobs', 'list', modelId],
@@ -26,7 +26,7 @@ export function jobQuery(jobId: string) {
   });
 }
 
-/** Jobs that have not ended, each with its place among those of everybody. */
+/** Unfinished jobs, each with its place in the whole queue. */
 export const queueQuery = queryOptions({
   queryKey: ['jobs', 'queue'],
   queryFn: ({ signal }) => client.trainingJobs.queue({ signal }),
@@ -34,7 +34,7 @@ export const queueQuery = queryOptions({
 
 export type JobControl = 'cancel' | 'pause' | 'resume';
 
-/** @throws {ConflictError} for a job that has ended */
+/** @throws {ConflictError} if the job has ended */
 export async function controlJob(jobId: string, control: JobControl): Promise<void> {
   const job = await client.trainingJobs[control](jobId);
   queryClient.setQueryData(jobQuery(jobId).queryKey, job);

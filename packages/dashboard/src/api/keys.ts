@@ -10,7 +10,7 @@ export const keysQuery = queryOptions({
   queryFn: ({ signal }) => client.keys.list({ signal }),
 });
 
-/** @returns the key with its secret, which is shown this once */
+/** @returns the key with its secret, which is shown only once */
 export async function createKey(key: CreateKeyRequest): Promise<CreatedKeyObject> {
   const created = await client.keys.create(key);
   await queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });

@@ -4,10 +4,10 @@ import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
 
 const PAGE_SIZE = 100;
-/** A chart is no wider: neighbours beyond that become one, with the least and the most of them. */
+/** Maximum points per chart. Neighbours are merged into one point that keeps their minimum and maximum. */
 const MAX_POINTS = 500;
 
-/** Trained models, the newest first. */
+/** Trained models, newest first. */
 export const modelsQuery = infiniteQueryOptions({
   queryKey: ['models', 'list'],
   queryFn: ({ signal, pageParam }) => client.models.list({ limit: PAGE_SIZE, order: 'desc', ...pageParam }, { signal }),
@@ -28,7 +28,7 @@ export async function deleteModel(modelId: string): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
 }
 
-/** Names of the metrics that a model has, each with its latest value. */
+/** Metric names of a model, each with its latest value. */
 export function metricsQuery(modelId: string) {
   return queryOptions({
     queryKey: ['models', modelId, 'metrics'],
@@ -37,9 +37,9 @@ export function metricsQuery(modelId: string) {
 }
 
 export interface SeriesRange {
-  /** Points are counted by the steps of the model, or by its gradient steps over all jobs. */
+  /** Steps of the model, or gradient steps over all its jobs. */
   readonly axis: 'step' | 'gradient_step';
-  /** Inclusive places on the axis; null: all. */
+  /** Inclusive bound on the axis; null for none. */
   readonly from: number | null;
   readonly to: number | null;
 }

@@ -1,6 +1,6 @@
 import { useCallback } from 'react';
 
-/** A list that is read in pages, as far as it is used here. */
+/** The used part of a paginated list. */
 interface Pages {
   readonly hasNextPage: boolean;
   readonly isFetching: boolean;
@@ -9,8 +9,8 @@ interface Pages {
 }
 
 /**
- * Asks for the next page of a list, where there is one that is not on its way. One that was refused is not asked for once more before the list is: whoever is
- * called while something is in sight would ask without end.
+ * Returns a function that loads the next page, if there is one and it is not loading. A refused page waits
+ * until the list is refetched: callers in view would otherwise ask without end.
  */
 export function useMorePages({ hasNextPage, isFetching, isFetchNextPageError, fetchNextPage }: Pages): () => void {
   const canAsk = hasNextPage && !isFetching && !isFetchNextPageError;

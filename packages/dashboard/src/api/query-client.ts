@@ -1,6 +1,6 @@
 import { QueryClient } from '@tanstack/react-query';
 
-/** Answers of the service, by what was asked. The client of the SDK tries again by itself what may be tried again. */
+/** Cache of answers, by request. The SDK's client already retries, so queries do not. */
 export const queryClient: QueryClient = new QueryClient({
   defaultOptions: {
     queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true, networkMode: 'always' },

@@ -3,24 +3,26 @@ import type { TrajectoryPageQuery } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 
-/** Most items of one page, as the service allows. */
+/** Maximum page size of the service. */
 const PAGE_SIZE = 1000;
 
-/** Key of lists that nothing asks for again by itself: all of their pages would come again. */
+/** Key prefix of lists that are not refetched automatically, because all of their pages would be loaded again. */
 export const LONG_LISTS = 'rollout-pages';
 
-/** Which rollouts of a model; what is left out lets all through. */
+/** Filter for the rollouts of a model; omitted fields match all. */
 export type RolloutFilter = Omit<TrajectoryPageQuery, 'after' | 'limit'>;
 
 /**
- * Rollouts of a model in pages, without what they say.
- * @param options.isLive asked for again when something happens to the model. Default true; false for long lists, all of whose pages would come again
+ * Pages of a model's rollouts, without their messages.
+ *
+ * @param options.isLive refetched on events of the model. Default true; false for long lists, because all
+ * pages would be loaded again
  */
 export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limit = PAGE_SIZE, isLive = true } = {}) {
   return infiniteQueryOptions({
     queryKey: [...(isLive ? ['models', modelId] : [LONG_LISTS, modelId]), 'rollouts', filter, limit],
     ...(isLive ? {} : { staleTime: Infinity }),
-    // Comparing thousands of rollouts with those of before takes longer than showing them.
+    // Comparing thousands of rollouts with the previous ones takes longer than showing them.
     structuralSharing: false,
     queryFn: ({ signal, pageParam }) =>
       client.trajectories.list(modelId, { ...filter, limit, ...pageParam }, { signal }),
@@ -29,7 +31,7 @@ export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limi
   });
 }
 
-/** The first page of the rollouts of a model that are so, without what they say. */
+/** First page of the rollouts that match a filter, without their messages. */
 export function firstRolloutsQuery(modelId: string, filter: TrajectoryPageQuery) {
   return queryOptions({
     queryKey: ['models', modelId, 'rollouts', 'first', filter],
@@ -37,7 +39,7 @@ export function firstRolloutsQuery(modelId: string, filter: TrajectoryPageQuery)
   });
 }
 
-/** One rollout with what it says. */
+/** One rollout with its messages. */
 export function rolloutQuery(rolloutId: string) {
   return queryOptions({
     queryKey: ['rollouts', rolloutId],

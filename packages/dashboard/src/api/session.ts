@@ -4,14 +4,14 @@ import type { SessionObject } from '@trainyard/sdk';
 import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
 
-/** Who is signed in. */
+/** The signed-in key. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: ({ signal }) => client.sessions.retrieve({ signal }),
   staleTime: 60_000,
 });
 
-/** @param proof a key, or the code of a link @throws {AuthenticationError} when it is not valid */
+/** @param proof a key, or the code of a sign-in link @throws {AuthenticationError} if it is not valid */
 export async function signIn(proof: { key: string } | { code: string }): Promise<void> {
   become(await client.sessions.create(proof));
 }
@@ -20,17 +20,17 @@ export async function signOut(): Promise<void> {
   become(await client.sessions.delete());
 }
 
-/** The tabs of a browser, which have one session between them. */
+/** Connects the tabs of a browser, which share one session. */
 const tabs = new BroadcastChannel('trainyard-session');
-tabs.addEventListener('message', ({ data }: MessageEvent<SessionObject>) => isNow(data));
+tabs.addEventListener('message', ({ data }: MessageEvent<SessionObject>) => setSession(data));
 
 function become(session: SessionObject): void {
-  isNow(session);
+  setSession(session);
   tabs.postMessage(session);
 }
 
-/** Answers that somebody else was given are forgotten. */
-function isNow(session: SessionObject): void {
+/** Sets the session and drops all other cached answers. */
+function setSession(session: SessionObject): void {
   queryClient.setQueryData(sessionQuery.queryKey, session);
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
 }

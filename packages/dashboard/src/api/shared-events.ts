@@ -3,35 +3,36 @@ import { followService, type ServiceNews } from './follow-service.ts';
 const WORKER_URL = document.querySelector<HTMLMetaElement>('meta[name=events-worker]')?.content ?? '';
 
 /**
- * Follows what happens in the service by the stream that all windows of the browser share, or by one of its own where the browser lets them share nothing.
+ * Follows the service's events on the stream that all windows of the browser share, or on its own stream if
+ * the browser has no shared workers.
  *
- * @param keyId of whoever is signed in: nobody is told what somebody else may see
- * @returns when the signal is aborted, or the stream has ended
+ * @param keyId id of the signed-in key; keys do not share streams
+ * @returns when the signal is aborted or the stream has ended
  */
 export async function followShared(
   keyId: string,
   signal: AbortSignal,
-  tell: (news: ServiceNews) => void,
+  onNews: (news: ServiceNews) => void,
 ): Promise<void> {
-  if (typeof SharedWorker === 'undefined') return await followService(signal, tell);
+  if (typeof SharedWorker === 'undefined') return await followService(signal, onNews);
   const worker = new SharedWorker(WORKER_URL, 'trainyard-events');
   const { port } = worker;
   const isShared = await new Promise<boolean>((resolve) => {
-    // The worker could not be loaded.
+    // The worker failed to load.
     worker.addEventListener('error', () => resolve(false));
     signal.addEventListener('abort', () => {
-      // At once: of a window that is being closed nothing that waits is done any more, and the worker would follow for it as long as another window is open.
+      // Sent at once: a closing window runs no asynchronous work, and the worker would keep following for it.
       port.postMessage(null);
       resolve(true);
     });
     port.addEventListener('message', ({ data }: MessageEvent<ServiceNews>) => {
       if (signal.aborted) return;
-      tell(data);
+      onNews(data);
       if (data.news === 'ended') resolve(true);
     });
     port.start();
     port.postMessage(keyId);
   });
   port.close();
-  if (!isShared && !signal.aborted) await followService(signal, tell);
+  if (!isShared && !signal.aborted) await followService(signal, onNews);
 }

@@ -1,8 +1,8 @@
 /**
- * Follows something while the page is in sight, and once more when it is again: what nobody sees need not be asked for.
+ * Calls `follow` whenever the page becomes visible, and aborts it when the page is hidden.
  *
- * @param follow ends when its signal is aborted; what it throws is nobody's
- * @returns how to end it for good
+ * @param follow ends when its signal is aborted; its errors are ignored
+ * @returns a function that stops it for good
  */
 export function whileSeen(follow: (signal: AbortSignal) => Promise<void>): () => void {
   let stop: AbortController | null = null;
@@ -14,24 +14,24 @@ export function whileSeen(follow: (signal: AbortSignal) => Promise<void>): () =>
     if (stop !== null) void follow(stop.signal).catch(() => undefined);
   };
   const change = () => set(!isLeft && document.visibilityState !== 'hidden');
-  // A page that is left is not always hidden first, hears of its visibility behind that, and may be kept and come back. What it began meanwhile would have no
-  // end: nobody is told that it is gone.
+  // A page that is navigated away is not always hidden first, and may be restored later. Work started
+  // meanwhile would never end.
   const leave = () => {
     isLeft = true;
     change();
   };
-  const comeBack = () => {
+  const restore = () => {
     isLeft = false;
     change();
   };
   document.addEventListener('visibilitychange', change);
   addEventListener('pagehide', leave);
-  addEventListener('pageshow', comeBack);
+  addEventListener('pageshow', restore);
   change();
   return () => {
     document.removeEventListener('visibilitychange', change);
     removeEventListener('pagehide', leave);
-    removeEventListener('pageshow', comeBack);
+    removeEventListener('pageshow', restore);
     stop?.abort();
   };
 }

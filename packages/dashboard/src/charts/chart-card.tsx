@@ -9,7 +9,7 @@ import { download, toCsv } from './csv.ts';
 import { LineChart, type LineChartProps } from './line-chart.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** A chart with its name, the values under the pointer, its table and its numbers as a file. */
+/** A chart with its title, the values under the pointer, its table and a CSV download. */
 export function ChartCard({
   title,
   help,
@@ -20,17 +20,17 @@ export function ChartCard({
 }: Omit<LineChartProps, 'label' | 'onHover'> & {
   title: string;
   help?: string | undefined;
-  /** Places are of this: `step`. */
+  /** Name of the x axis, such as `step`. */
   xName: string;
-  /** Shown in place of a chart without lines. */
+  /** Shown instead of a chart without lines. */
   empty?: ReactNode;
-  /** Where it stands in the page. Default `h3`: in a group of charts. */
+  /** Heading level. Default `h3`, for charts within a group. */
   level?: 'h2' | 'h3';
 }) {
   const [place, setPlace] = useState<number | null>(null);
   const [isTable, setIsTable] = useState(false);
   const { lines, height = 180 } = chart;
-  // A file of nothing but a header says that there are no numbers, where they have only not come yet.
+  // A CSV with only a header would suggest that there are no numbers, while they are still loading.
   const isEmpty = lines.length === 0;
   return (
     <section className="card chart-card" aria-label={shownName(title)}>
@@ -65,7 +65,7 @@ export function ChartCard({
       ) : (
         <LineChart
           {...chart}
-          label={`${shownName(title)} over ${xName}s; the table says the same`}
+          label={`${shownName(title)} over ${xName}s; the table has the same numbers`}
           onHover={setPlace}
         />
       )}

@@ -6,7 +6,7 @@ import { formatValue } from '../components/numbers.ts';
 import type { ChartLine } from './chart-line.ts';
 import { placesOf } from './csv.ts';
 
-/** What a chart shows, in numbers. */
+/** The numbers of a chart as a table. */
 export function ChartTable({
   title,
   xName,

@@ -2,7 +2,7 @@ import { formatValue } from '../components/numbers.ts';
 import type { ChartLine } from './chart-line.ts';
 import { shownName } from '../components/shown-name.ts';
 
-/** Each line with its value at a place; at the last one while no place is pointed at. */
+/** The value of each line at the pointed place, or at the last one. */
 export function ChartValues({
   lines,
   place,

@@ -6,7 +6,7 @@ import { placesOf, toCsv } from './csv.ts';
 import { lineOf, lineWithDeviation } from './series-lines.ts';
 import { smooth } from './smooth.ts';
 
-test('a smoothed value is the mean of those so far, each weighted by the strength to the power of its age', () => {
+test('smoothing weighs each earlier value by the strength to the power of its age', () => {
   const values = fc.array(fc.double({ min: -1e3, max: 1e3, noNaN: true }), { maxLength: 30 });
   fc.assert(
     fc.property(values, fc.double({ min: 0, max: 0.99, noNaN: true }), (list, strength) => {
@@ -21,7 +21,7 @@ test('a smoothed value is the mean of those so far, each weighted by the strengt
   );
 });
 
-test('a table of lines has a row for each place of any, and no name that a spreadsheet would run', () => {
+test('a table of lines has a row for each place, and names are escaped for spreadsheets', () => {
   const lines: ChartLine[] = [
     { name: '=SUM(A1)', color: 1, x: [1, 3], y: [0.5, 0.25] },
     { name: 'a "b", c', color: 2, x: [2, 3], y: [7, 8], band: { low: [6, 7], high: [8, 9] } },
@@ -42,7 +42,7 @@ const series = (name: string, mean: number[], count: number[]) => ({
   max: mean.map((value) => value + 1),
 });
 
-test('a line has an area where a point stands for many, or where the deviation is known', () => {
+test('a line has an area if a point merges several steps or a deviation is known', () => {
   const reward = series('train/reward', [0.5, 0.6], [2, 2]) as unknown as Parameters<typeof lineOf>[0];
   const single = series('train/reward', [0.5, 0.6], [1, 1]) as unknown as Parameters<typeof lineOf>[0];
   const deviation = series('train/reward_std_dev', [0.1, 0.2], [1, 1]) as unknown as Parameters<typeof lineOf>[0];

@@ -1,6 +1,6 @@
 import type { ChartLine } from './chart-line.ts';
 
-/** The lines as comma-separated values: a row for each place of any line, a column for each line. */
+/** The lines as CSV: a row for each place of any line, a column for each line. */
 export function toCsv(xName: string, lines: readonly ChartLine[]): string {
   const columns = lines.flatMap(({ name, x, y, band }) => [
     { name, values: new Map(x.map((place, index) => [place, y[index]])) },
@@ -16,18 +16,18 @@ export function toCsv(xName: string, lines: readonly ChartLine[]): string {
   return `${[xName, ...columns.map(({ name }) => quoted(name))].join(',')}\n${rows.map((row) => `${row}\n`).join('')}`;
 }
 
-/** Every place that any line has, in order. */
+/** All places of all lines, in order. */
 export function placesOf(lines: readonly ChartLine[]): number[] {
   return [...new Set(lines.flatMap(({ x }) => x))].toSorted((first, second) => first - second);
 }
 
-/** A name is what somebody chose: quotes are doubled, and what spreadsheets would run is kept from them. */
+/** Quotes a name chosen by a user: doubles quotes, and escapes formulas that spreadsheets would run. */
 function quoted(text: string): string {
   const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
   return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Lets the browser keep a text as a file. */
+/** Makes the browser download a text as a file. */
 export function download(name: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));

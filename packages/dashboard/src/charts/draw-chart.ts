@@ -5,9 +5,9 @@ import type { ChartLine } from './chart-line.ts';
 import { smooth } from './smooth.ts';
 import type { ThemeColors } from './theme-colors.ts';
 
-/** A second click within this time makes a double click, which is no pick, ms. */
+/** Two clicks within this time are a double click and not a pick, ms. */
 const DOUBLE_CLICK_MS = 250;
-/** The pointer may move so far, in pixels, and it was a click. */
+/** Maximum pointer movement of a click, in pixels. */
 const CLICK_SLACK = 4;
 const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 
@@ -78,7 +78,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
   return chart;
 }
 
-/** With a margin; a line that is level lies in the middle of a range of its own size. */
+/** Adds a margin; a constant line is centred in a range of its own magnitude. */
 function rangeOf(_chart: uPlot, min: number, max: number): uPlot.Range.MinMax {
   if (min === max) return min === 0 ? [-0.5, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
   const margin = (max - min) * 0.06;
@@ -106,7 +106,7 @@ function listen(chart: uPlot, data: uPlot.AlignedData, callbacks: ChartParts['ca
     const place = placeOf(data, chart.cursor.idx);
     if (place === null || Math.abs(clientX - downAt) > CLICK_SLACK) return;
     clearTimeout(pick);
-    // A pick leads away: where a double click means something, it is waited for.
+    // A pick navigates away, so it waits for a possible double click if that has a meaning.
     const waitMs = callbacks.current.onZoom === undefined ? 0 : DOUBLE_CLICK_MS;
     pick = setTimeout(() => callbacks.current.onPick?.(place), waitMs);
   });
@@ -116,7 +116,7 @@ function listen(chart: uPlot, data: uPlot.AlignedData, callbacks: ChartParts['ca
   });
 }
 
-/** Lines have places of their own: the chart has all of them, and gaps are bridged. */
+/** Merges the places of all lines into one axis; gaps are bridged. */
 function columnsOf({ lines, isLog, smoothing, colors }: ChartParts): {
   data: uPlot.AlignedData;
   series: uPlot.Series[];
@@ -131,7 +131,7 @@ function columnsOf({ lines, isLog, smoothing, colors }: ChartParts): {
     const stroke = colors.series[line.color - 1]!;
     const add = (values: readonly number[], options: uPlot.Series) => {
       const column: (number | null)[] = places.map(() => null);
-      // A logarithm of what is not positive is nowhere.
+      // The logarithm of a value that is not positive is undefined.
       for (const [index, value] of values.entries())
         column[indexOf.get(line.x[index]!)!] = isLog && value <= 0 ? null : value;
       data.push(column);

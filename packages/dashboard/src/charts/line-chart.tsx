@@ -8,30 +8,30 @@ import { drawChart } from './draw-chart.ts';
 import { useThemeColors } from './theme-colors.ts';
 
 export interface LineChartProps {
-  /** Names the chart for who cannot see it. */
+  /** Accessible name of the chart. */
   readonly label: string;
   readonly lines: readonly ChartLine[];
   readonly height?: number;
   readonly isLog?: boolean;
-  /** 0 to below 1; above 0 the values themselves are drawn faintly behind. */
+  /** 0 to below 1; above 0 the raw values are drawn faintly in the background. */
   readonly smoothing?: number;
-  /** Called with the place that the pointer or the arrow keys are at; null when they are at none. */
+  /** Called with the place of the pointer or of the arrow keys, or null for none. */
   readonly onHover?: (x: number | null) => void;
-  /** Called with the place that was clicked, or for Enter. */
+  /** Called with the place that was clicked or chosen with Enter. */
   readonly onPick?: (x: number) => void;
-  /** Called with the places that were dragged over; with null for a double click. */
+  /** Called with the range that was dragged over, or null for a double click. */
   readonly onZoom?: (range: { from: number; to: number } | null) => void;
-  /** Charts of one name move their cursors together. */
+  /** Charts with the same key synchronise their cursors. */
   readonly syncKey?: string;
 }
 
-/** Lines over steps. The table beside it says the same in numbers. */
+/** Lines over steps. The table of the card has the same numbers. */
 export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
   const container = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colors = useThemeColors();
   const { lines, isLog = false, smoothing = 0, onHover, onPick, onZoom, syncKey } = chart;
-  // A new function is no new chart.
+  // A new callback needs no new chart.
   const callbacks = useRef({ onHover, onPick, onZoom });
   callbacks.current = { onHover, onPick, onZoom };
 

@@ -2,7 +2,7 @@ import type { SeriesObject } from '@trainyard/sdk';
 
 import type { ChartLine } from './chart-line.ts';
 
-/** A series as a line: many steps in one point have an area from the least to the most. */
+/** A series as a line. Points that merge several steps get an area from minimum to maximum. */
 export function lineOf(series: SeriesObject, color: ChartLine['color'], name: string = series.name): ChartLine {
   const isReduced = series.count.some((count) => count > 1);
   return {
@@ -14,7 +14,7 @@ export function lineOf(series: SeriesObject, color: ChartLine['color'], name: st
   };
 }
 
-/** A line with an area of one deviation to both sides, where both series have the place. */
+/** A line with an area of one deviation to both sides, at the places that both series have. */
 export function lineWithDeviation(
   mean: SeriesObject,
   deviation: SeriesObject | undefined,

@@ -1,6 +1,6 @@
 /**
- * Exponential moving average without the pull towards the beginning: the weights of the values so far are divided by their sum, as Adam does with its
- * moments.
+ * Exponential moving average with bias correction: the weighted sum is divided by the sum of its weights, as
+ * in Adam.
  *
  * @param strength of the past, 0 (none) to below 1
  */

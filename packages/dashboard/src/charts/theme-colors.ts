@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** Colours of the theme that canvases need as values. */
+/** Colours of the theme as values, for canvases. */
 export interface ThemeColors {
   readonly line: string;
   readonly soft: string;
@@ -32,7 +32,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** New when the theme changes. */
+/** Colours of the current theme. */
 export function useThemeColors(): ThemeColors {
   return useSyncExternalStore(subscribe, readColors);
 }

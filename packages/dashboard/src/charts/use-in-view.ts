@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useRef, useState } from 'react';
 
-/** Whether an element has come near the window. @returns a reference to put on it, and whether it has */
+/** Detects when an element comes near the viewport. @returns a ref for the element, and whether it has */
 export function useInView<Element_ extends Element>(): readonly [RefObject<Element_ | null>, boolean] {
   const element = useRef<Element_>(null);
   const [hasComeNear, setHasComeNear] = useState(false);

@@ -11,7 +11,7 @@ import { shownName } from '../components/shown-name.ts';
 
 type Continue = (tokens: readonly ReplyToken[], index: number, instead?: string) => void;
 
-/** The answer of one model, as text or by its tokens. @param onContinue null while it cannot go on from a token */
+/** The answer of one model, as text or by its tokens. @param onContinue null while it cannot continue from a token */
 export function AnswerView({
   model,
   answer: { replies, isStreaming, error },
@@ -35,7 +35,7 @@ export function AnswerView({
           name={replies.length > 1 ? `Choice ${index + 1} of ${model}` : model}
           reply={reply}
           hasTokens={hasTokens}
-          // Only the first choice is what the conversation goes on with.
+          // The conversation continues with the first choice.
           onContinue={index === 0 ? onContinue : null}
         />
       ))}
@@ -88,9 +88,7 @@ function ReplyView({
       ))}
       {finishReason === null || finishReason === 'stop' ? null : (
         <small className="soft">
-          {finishReason === 'length'
-            ? 'Cut off: it reached the most tokens.'
-            : `Ended: ${finishReason.replaceAll('_', ' ')}.`}
+          {finishReason === 'length' ? 'Cut off at the token limit.' : `Ended: ${finishReason.replaceAll('_', ' ')}.`}
         </small>
       )}
     </>
@@ -111,20 +109,20 @@ function ReplyTokenFacts({
   return (
     <>
       <TokenFacts facts={[['probability', formatProbability(token.logprob)]]} />
-      <span className="alternatives" role="group" aria-label="What else was likely">
+      <span className="alternatives" role="group" aria-label="Alternatives">
         {others.map(({ text, logprob }) => (
           <Button
             key={text}
             disabled={onContinue === null}
-            aria-label={`Go on with ${visibleToken(text)} instead, ${formatProbability(logprob)}`}
-            title="Go on with this instead"
+            aria-label={`Continue with ${visibleToken(text)} instead, ${formatProbability(logprob)}`}
+            title="Continue with this token instead"
             onClick={() => onContinue?.(tokens, index, text)}
           >
             {visibleToken(text)} <span className="soft">{formatProbability(logprob)}</span>
           </Button>
         ))}
         <Button disabled={onContinue === null} onClick={() => onContinue?.(tokens, index)}>
-          Go on from here
+          Continue from here
         </Button>
       </span>
     </>

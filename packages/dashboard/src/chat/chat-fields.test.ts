@@ -27,7 +27,7 @@ const DOCUMENT = {
   },
 };
 
-test('every field that the service describes has an input of its kind, the usual ones first', () => {
+test('each described field has an input of its kind, the usual ones first', () => {
   const fields = chatFields(DOCUMENT);
   expect(fields.map(({ name, input }) => [name, input.kind])).toEqual([
     ['temperature', 'number'],
@@ -42,7 +42,7 @@ test('every field that the service describes has an input of its kind, the usual
   expect(() => chatFields({})).toThrow('no chat');
 });
 
-test('what is typed becomes a value of its kind, and nothing typed leaves the field out', () => {
+test('typed text becomes a value of its kind, and empty text leaves the field out', () => {
   const [temperature, topK, stop, echo, , bias] = chatFields(DOCUMENT);
   expect(fieldValue(temperature!, '0.5')).toBe(0.5);
   expect(fieldValue(topK!, ' ')).toBeUndefined();

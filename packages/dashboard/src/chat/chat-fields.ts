@@ -1,4 +1,4 @@
-/** How a field is filled in. */
+/** Input kind of a field. */
 export type FieldInput =
   | {
       readonly kind: 'number';
@@ -19,9 +19,9 @@ export interface ChatField {
   readonly description: string;
 }
 
-/** Fields that the page itself fills in. */
+/** Fields set by the page itself. */
 const OF_THE_PAGE: ReadonlySet<string> = new Set(['messages', 'model', 'stream', 'stream_options']);
-/** Fields that most people look for, in this order; all others follow as the service has them. */
+/** Most used fields, in this order; the others follow in the order of the service. */
 export const FIRST_FIELDS: readonly string[] = ['temperature', 'max_tokens', 'top_p', 'top_k', 'min_p', 'seed', 'stop'];
 
 interface JsonSchema {
@@ -37,9 +37,10 @@ interface JsonSchema {
 }
 
 /**
- * Every field of a chat request that the service describes, those that the page fills in apart.
+ * All described fields of a chat request, without those that the page sets.
+ *
  * @param document of `/openapi.json`
- * @throws {Error} where it describes no chat
+ * @throws {Error} if it describes no chat
  */
 export function chatFields(document: unknown): ChatField[] {
   const { properties } = chatSchema(document);
@@ -52,7 +53,7 @@ export function chatFields(document: unknown): ChatField[] {
   return fields.toSorted((first, second) => place(first) - place(second));
 }
 
-/** Sets what a person typed; an empty text leaves the field out. @throws {SyntaxError} for JSON that is none */
+/** Parses the text of an input; empty text leaves the field out. @throws {SyntaxError} for invalid JSON */
 export function fieldValue({ input, name }: ChatField, text: string): unknown {
   if (text.trim() === '') return undefined;
   if (input.kind === 'boolean') return text === 'true';
@@ -62,7 +63,7 @@ export function fieldValue({ input, name }: ChatField, text: string): unknown {
     return value;
   }
   if (input.kind === 'json') return parsed(name, text);
-  // A field that takes a text or a list of them: brackets begin a list.
+  // Some fields take a text or a list of texts: a bracket starts a list.
   return input.kind === 'text' && text.trimStart().startsWith('[') ? parsed(name, text) : text;
 }
 
@@ -85,7 +86,7 @@ function chatSchema(document: unknown): JsonSchema {
   return name === undefined ? schema : (components?.schemas?.[name] ?? {});
 }
 
-/** Where a field may be null, its value may be what is described. */
+/** The description of a field, or that of its non-null alternative. */
 function descriptionOf(schema: JsonSchema): string {
   const described = [schema, ...alternatives(schema)].find(({ description }) => description !== undefined);
   return described?.description ?? '';
@@ -104,7 +105,7 @@ function inputOf(schema: JsonSchema): FieldInput {
   return first.type === 'string' ? { kind: 'text' } : { kind: 'json' };
 }
 
-/** Alternatives within alternatives are alternatives. */
+/** Flattens nested alternatives. */
 function alternatives(schema: JsonSchema): JsonSchema[] {
   return schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap(alternatives);
 }

@@ -17,17 +17,17 @@ import { chatBody, useChat } from './use-chat.ts';
 import { shownName } from '../components/shown-name.ts';
 
 /**
- * Fields that are filled in at the start: the likeliest reply is what two models can be compared by, and a model that never ends is cut off. Both are seen in
- * the form, and emptied there.
+ * Initial values: the greedy reply, so that two models can be compared, and a limit for a model that never
+ * ends. The form shows both, and they can be cleared.
  */
 const FIRST_TEXTS = { temperature: '0', max_tokens: '256' };
 
-/** A chat with any model, or with two at once that answer the same. */
+/** A chat with any model, or with two at once. */
 export function ChatPage() {
   const { data: served, error } = useQuery(servedModelsQuery);
   const names = useMemo(() => served?.data.map(({ id }) => id) ?? [], [served]);
   if (served === undefined) return <Page title="Chat">{error === null ? null : <Fault error={error} />}</Page>;
-  // A model that is trained here, where there is one.
+  // Prefers a model trained here.
   const first = served.data.find(({ parent }) => parent !== null) ?? served.data[0];
   return <Chat names={names} first={first?.id ?? ''} />;
 }
@@ -93,17 +93,19 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
               />
             ))}
             {models.length === 1 ? (
-              <Button onClick={() => choose([models[0]!, firstOther(names, models[0]!)])}>Compare with another</Button>
+              <Button onClick={() => choose([models[0]!, firstOther(names, models[0]!)])}>
+                Compare with another model
+              </Button>
             ) : (
               <Button look="quiet" onClick={() => choose([models[0]!])}>
-                One model only
+                Stop comparing
               </Button>
             )}
           </div>
           {exchanges.length === 0 ? (
             <Empty title="Ask something">
-              Every token of the answer shows how likely it was, and what else could have stood there. From each of them
-              you can go on in another way.
+              Every token of the answer shows its probability and its likeliest alternatives. You can continue from any
+              of them.
             </Empty>
           ) : (
             <ol className="chat-exchanges" aria-label="Conversation">
@@ -145,7 +147,7 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
             <textarea
               className="input"
               aria-label="Message"
-              placeholder="Message (Enter sends, Shift+Enter begins a line)"
+              placeholder="Message (Enter sends, Shift+Enter starts a line)"
               rows={3}
               value={input}
               onChange={({ target }) => setInput(target.value)}
@@ -162,7 +164,7 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
             )}
           </form>
         </div>
-        <aside className="chat-settings" aria-label="Settings of the request">
+        <aside className="chat-settings" aria-label="Request settings">
           <label className="field">
             System message
             <textarea className="input" rows={3} value={system} onChange={({ target }) => setSystem(target.value)} />
@@ -201,7 +203,7 @@ function ModelChoice({
   );
 }
 
-/** Step 0 of the same model where it has one: what it was before it learnt. */
+/** Step 0 of the same model if it has one, which is the model before training. */
 function firstOther(names: readonly string[], model: string): string {
   const bare = model.replace(/:step\d+$/, '');
   return (

@@ -10,7 +10,7 @@ const EXCHANGES: readonly Exchange[] = [
   { input: 'three', answers: [] },
 ];
 
-test('each model goes on with its own answers', () => {
+test('each model continues with its own answers', () => {
   expect(messagesFor(EXCHANGES, 2, 0, 'Be brief.')).toEqual([
     { role: 'system', content: 'Be brief.' },
     { role: 'user', content: 'one' },
@@ -21,7 +21,7 @@ test('each model goes on with its own answers', () => {
   expect(messagesFor(EXCHANGES, 1, 1, ' ').map(({ content }) => content)).toEqual(['one', 'b', 'two']);
 });
 
-test('an answer changes at its place alone', () => {
+test('an update changes only the answer at its place', () => {
   const after = withAnswer(EXCHANGES, 1, 1, (before) => ({ ...before, isStreaming: false }));
   expect(after[0]).toBe(EXCHANGES[0]);
   expect(after[1]?.answers[0]).toBe(EXCHANGES[1]?.answers[0]);

@@ -7,10 +7,10 @@ export interface Answer {
   readonly error: unknown;
 }
 
-/** An input, and what each of the models answered. */
+/** An input, and the answers of the models. */
 export interface Exchange {
   readonly input: string;
-  /** By the place of the model, 0 or 1. */
+  /** Indexed by model, 0 or 1. */
   readonly answers: readonly (Answer | null)[];
 }
 
@@ -21,7 +21,7 @@ export interface ChatMessage {
 
 export const NO_ANSWER: Answer = { replies: [EMPTY_REPLY], isStreaming: true, error: null };
 
-/** The exchanges with another answer at one place. */
+/** Returns the exchanges with one answer replaced. */
 export function withAnswer(
   exchanges: readonly Exchange[],
   at: number,
@@ -38,7 +38,7 @@ function answerAt(exchange: Exchange, place: number, side: number, change: (befo
   return place === side ? change(before ?? NO_ANSWER) : before;
 }
 
-/** The conversation that a model has had before an input, as it has seen it, with that input. */
+/** The conversation of one model before an input, followed by that input. */
 export function messagesFor(
   exchanges: readonly Exchange[],
   at: number,

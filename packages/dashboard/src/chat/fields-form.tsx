@@ -3,7 +3,10 @@ import { useState } from 'react';
 import { Words } from '../components/words.tsx';
 import { type ChatField, FIRST_FIELDS } from './chat-fields.ts';
 
-/** Fields of a request, as the service describes them; what is empty is left out, so the service's defaults hold. */
+/**
+ * Fields of a request, as the service describes them. Empty fields are left out, so the defaults of the
+ * service apply.
+ */
 export function FieldsForm({
   fields,
   texts,
@@ -94,13 +97,13 @@ function FieldInputView({
 
 function placeholderOf(input: ChatField['input']): string | undefined {
   if (input.kind !== 'number') return undefined;
-  const minimum = sayable(input.minimum);
-  const maximum = sayable(input.maximum);
+  const minimum = shownLimit(input.minimum);
+  const maximum = shownLimit(input.maximum);
   if (minimum === null) return maximum === null ? undefined : `up to ${maximum}`;
   return maximum === null ? `from ${minimum}` : `${minimum} to ${maximum}`;
 }
 
-/** A limit that somebody could reach. */
-function sayable(limit: number | null): number | null {
+/** Null for a limit too large to be worth showing. */
+function shownLimit(limit: number | null): number | null {
   return limit === null || Math.abs(limit) > 1e6 ? null : limit;
 }

@@ -43,7 +43,7 @@ test('chunks add up to replies, each with its thoughts, calls and tokens', () =>
   expect(replies[0]?.tokens[0]?.alternatives).toEqual([{ text: 'x', logprob: -0.5 }]);
 });
 
-test('the text before a token is that of its bytes, also where a character is in several tokens', () => {
+test('the text before a token is correct, even if one character spans several tokens', () => {
   const token = (bytes: number[]) => ({ text: '?', logprob: 0, bytes, alternatives: [] });
   const tokens = [token([0xc3]), token([0xbc]), token([33])];
   expect(textBefore(tokens, 2)).toBe('ü');

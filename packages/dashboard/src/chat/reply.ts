@@ -1,6 +1,6 @@
 import type { ChatCompletionChunk, TokenLogprobEntry } from '@trainyard/sdk';
 
-/** A token that could have stood here, with how likely it was. */
+/** A candidate token and its probability. */
 export interface Alternative {
   readonly text: string;
   readonly logprob: number;
@@ -9,11 +9,11 @@ export interface Alternative {
 /** A sampled token. */
 export interface ReplyToken extends Alternative {
   readonly bytes: readonly number[];
-  /** The likeliest, the sampled one often among them. */
+  /** The likeliest tokens, often including the sampled one. */
   readonly alternatives: readonly Alternative[];
 }
 
-/** One reply as far as it is there. */
+/** One reply, as received so far. */
 export interface Reply {
   readonly content: string;
   readonly reasoning: string;
@@ -24,7 +24,7 @@ export interface Reply {
 
 export const EMPTY_REPLY: Reply = { content: '', reasoning: '', calls: [], tokens: [], finishReason: null };
 
-/** The replies with what a chunk adds to them. */
+/** Adds a chunk to the replies. */
 export function addChunk(replies: readonly Reply[], chunk: ChatCompletionChunk): readonly Reply[] {
   if (chunk.choices.length === 0) return replies;
   const after = [...replies];
@@ -48,7 +48,7 @@ export function addChunk(replies: readonly Reply[], chunk: ChatCompletionChunk):
   return after;
 }
 
-/** The text of the tokens before a place, and of what is put there instead. */
+/** The text of the tokens before a place, followed by a replacement. */
 export function textBefore(tokens: readonly ReplyToken[], index: number, instead = ''): string {
   const bytes = tokens.slice(0, index).flatMap((token) => token.bytes);
   return new TextDecoder().decode(Uint8Array.from(bytes)) + instead;

@@ -6,7 +6,7 @@ import { CopyButton } from '../components/copy-button.tsx';
 import { shownName } from '../components/shown-name.ts';
 import { snippet, SNIPPET_KINDS, type SnippetKind } from './snippets.ts';
 
-/** The request of the chat as a program in several languages, to be copied. */
+/** The request of the chat as a program to copy, in several languages. */
 export function SnippetDialog({ body }: { body: Readonly<Record<string, unknown>> }) {
   const [kind, setKind] = useState<SnippetKind>('curl');
   const text = snippet(kind, `${location.origin}/v1`, body);
@@ -35,7 +35,7 @@ export function SnippetDialog({ body }: { body: Readonly<Record<string, unknown>
             {shownName(text)}
           </pre>
           <div className="snippet-actions">
-            <CopyButton text={text} label="Copy the code" />
+            <CopyButton text={text} label="Copy code" />
             <Dialog.Close asChild>
               <Button>Close</Button>
             </Dialog.Close>

@@ -12,7 +12,7 @@ const BODY = {
   stop: ['\n\n'],
 };
 
-test('no snippet has a key, and each has the address and streams', () => {
+test('no snippet contains a key, and each has the address and streams', () => {
   for (const { kind } of SNIPPET_KINDS) {
     const text = snippet(kind, 'http://127.0.0.1:8420/v1', BODY);
     expect(text).toContain('TRAINYARD_API_KEY');
@@ -21,9 +21,9 @@ test('no snippet has a key, and each has the address and streams', () => {
   }
 });
 
-test('a shell hands the body of the request to curl as it is', () => {
+test('a shell passes the body to curl unchanged', () => {
   const [, quoted = ''] = snippet('curl', 'http://127.0.0.1:1/v1', BODY).split('-d ');
-  // Within single quotes a shell changes nothing.
+  // A shell changes nothing within single quotes.
   const parts = quoted.trim().split("'\\''");
   expect(parts[0]?.startsWith("'") && parts.at(-1)?.endsWith("'")).toBe(true);
   const text = parts.join("'").slice(1, -1);
@@ -31,7 +31,7 @@ test('a shell hands the body of the request to curl as it is', () => {
   expect(JSON.parse(text)).toEqual({ ...BODY, stream: true });
 });
 
-test('fields that OpenAI does not have go another way in Python', () => {
+test('fields that OpenAI does not have go into `extra_body` in Python', () => {
   const text = snippet('python', 'http://127.0.0.1:1/v1', BODY);
   const [own = '', extra = ''] = text.split('extra_body=');
   expect(own).toContain('temperature=0.5');

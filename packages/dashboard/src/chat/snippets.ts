@@ -7,7 +7,7 @@ export const SNIPPET_KINDS = [
 
 export type SnippetKind = (typeof SNIPPET_KINDS)[number]['kind'];
 
-/** Arguments of `create` in openai for Python; it takes all others as `extra_body`. */
+/** Arguments of `create` in openai for Python; all others go into `extra_body`. */
 const PYTHON_ARGUMENTS: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -34,7 +34,8 @@ const PYTHON_ARGUMENTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The same request as a program that prints the reply as it comes. The key stands in `TRAINYARD_API_KEY`, never in the text.
+ * The same request as a program that prints the reply as it arrives. The program reads the key from
+ * `TRAINYARD_API_KEY`.
  *
  * @param baseUrl ends in `/v1`
  * @param body without `stream`
@@ -90,7 +91,7 @@ process.stdout.write('\\n');
 `,
 };
 
-/** For a POSIX shell. */
+/** Quotes a text for a POSIX shell. */
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -111,7 +112,10 @@ function pythonLiteral(value: unknown, depth: number): string {
   return `{\n${entries.map(([name, one]) => `${indent}${pythonText(name)}: ${pythonLiteral(one, depth + 1)},`).join('\n')}${end}}`;
 }
 
-/** JSON writes halves of a character that stand alone as Python does; whole ones stand for themselves. */
+/**
+ * A JSON string is also a Python literal: JSON escapes lone surrogates the same way and leaves other
+ * characters as they are.
+ */
 function pythonText(text: string): string {
   return JSON.stringify(text);
 }

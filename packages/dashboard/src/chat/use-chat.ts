@@ -4,24 +4,24 @@ import { streamChat } from '../api/chat.ts';
 import { type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
 import { addChunk, EMPTY_REPLY, type Reply, type ReplyToken, textBefore } from './reply.ts';
 
-/** Chunks of so long are shown together: a page is not drawn anew for each token. */
+/** Interval of redraws while streaming, ms. Drawing each token by itself would be too slow. */
 const FRAME_MS = 40;
 
 export interface ChatSettings {
-  /** One, or two that answer the same input. */
+  /** One model, or two that answer the same input. */
   readonly models: readonly string[];
   readonly system: string;
-  /** Fields of the request besides the conversation. */
+  /** Fields of the request apart from the conversation. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The request that a model is asked with; snippets show the same. */
+/** Body of the request to a model; snippets show the same. */
 export function chatBody(
   model: string,
   messages: readonly object[],
   fields: ChatSettings['fields'],
 ): Record<string, unknown> & { model: string } {
-  // Texts of tokens instead of ids, and what else was likely at each place: the page shows them.
+  // The page shows texts of tokens instead of ids, and alternatives at each place.
   return { model, messages, logprobs: true, top_logprobs: 5, return_tokens_as_token_ids: false, ...fields };
 }
 
@@ -54,7 +54,7 @@ export function useChat(settings: ChatSettings) {
       }
       show(false);
     } catch (error) {
-      // Whoever stopped it knows why it ended.
+      // The user stopped it, so the abort is no error.
       if (controller.signal.aborted) {
         replies = replies.map((reply) => ({ ...reply, finishReason: reply.finishReason ?? 'stopped by you' }));
         show(false);
@@ -74,7 +74,7 @@ export function useChat(settings: ChatSettings) {
     });
   };
 
-  /** Samples the last answer of a model anew from behind a token, which may be another than was sampled. */
+  /** Samples the last answer again after a token, optionally replacing that token. */
   const continueFrom = (side: number, tokens: readonly ReplyToken[], index: number, instead?: string) => {
     const { settings: now, exchanges: before } = latest.current;
     const at = before.length - 1;

@@ -4,9 +4,9 @@ import type { ComponentProps } from 'react';
 export type ButtonLook = 'plain' | 'primary' | 'danger' | 'quiet';
 
 /**
- * A button that submits nothing unless it is told to.
+ * A button that does not submit a form by default.
  *
- * @param isBusy it does what it was pressed for, and nothing more until that is done; it keeps the focus, which a disabled button loses
+ * @param isBusy ignores clicks until its work is done; it keeps the focus, which a disabled button would lose
  */
 export function Button({
   look = 'plain',
@@ -22,7 +22,7 @@ export function Button({
       className={`button ${className}`}
       data-look={look}
       aria-disabled={isBusy || undefined}
-      // A form that is sent by Enter comes this way too.
+      // Submitting a form with Enter also clicks.
       onClick={isBusy ? (event) => event.preventDefault() : onClick}
       {...rest}
     />

@@ -2,7 +2,7 @@ import './command.css';
 import { CopyButton } from './copy-button.tsx';
 import { shownName } from './shown-name.ts';
 
-/** Something to run in a terminal, to be copied. */
+/** A terminal command with a button to copy it. */
 export function Command({ text }: { text: string }) {
   return (
     <div className="command">

@@ -4,38 +4,38 @@ import { Button } from './button.tsx';
 
 const SHOWN_MS = 1_500;
 
-/** Copies a text, and says so, or that the browser did not let it. */
+/** Copies a text and reports success or refusal by the browser. */
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
-  const [said, setSaid] = useState<string | null>(null);
+  const [status, setStatus] = useState<string | null>(null);
   useEffect(() => {
-    if (said === null) return;
-    const timer = setTimeout(() => setSaid(null), SHOWN_MS);
+    if (status === null) return;
+    const timer = setTimeout(() => setStatus(null), SHOWN_MS);
     return () => clearTimeout(timer);
-  }, [said]);
+  }, [status]);
   return (
-    <Button look="quiet" onClick={() => void copied(text).then((isSo) => setSaid(isSo ? 'Copied' : 'Not copied'))}>
-      <span aria-live="polite">{said ?? label}</span>
+    <Button look="quiet" onClick={() => void copy(text).then((isSo) => setStatus(isSo ? 'Copied' : 'Copy failed'))}>
+      <span aria-live="polite">{status ?? label}</span>
     </Button>
   );
 }
 
-/** Pages that came over plain HTTP have no clipboard; what a person copies there can still be said. */
-async function copied(text: string): Promise<boolean> {
+/** Copies a text. Pages over plain HTTP have no clipboard API and use the copy command. @returns whether it was copied */
+async function copy(text: string): Promise<boolean> {
   const { clipboard } = navigator as { clipboard?: Clipboard };
-  if (clipboard === undefined) return copiedByCommand(text);
+  if (clipboard === undefined) return copyByCommand(text);
   return await clipboard.writeText(text).then(
     () => true,
-    () => copiedByCommand(text),
+    () => copyByCommand(text),
   );
 }
 
-function copiedByCommand(text: string): boolean {
-  const say = (event: ClipboardEvent) => {
+function copyByCommand(text: string): boolean {
+  const setData = (event: ClipboardEvent) => {
     event.clipboardData?.setData('text/plain', text);
     event.preventDefault();
   };
-  document.addEventListener('copy', say);
+  document.addEventListener('copy', setData);
   const isCopied = document.execCommand('copy');
-  document.removeEventListener('copy', say);
+  document.removeEventListener('copy', setData);
   return isCopied;
 }

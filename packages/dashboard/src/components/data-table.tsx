@@ -6,11 +6,11 @@ export interface Column<Row> {
   readonly name: string;
   readonly cell: (row: Row) => ReactNode;
   readonly isNumber?: boolean;
-  /** Its name is for those who listen: the cells speak for themselves. */
+  /** Hides the column's name visually if the cells are clear without it; screen readers still get it. */
   readonly isNameHidden?: boolean;
 }
 
-/** Rows under columns; wide ones scroll in themselves. For thousands of rows there is `LongTable`. */
+/** A table; wide ones scroll inside their own box. For thousands of rows there is `LongTable`. */
 export function DataTable<Row>({
   caption,
   columns,

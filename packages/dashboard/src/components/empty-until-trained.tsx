@@ -2,14 +2,14 @@ import type { ReactNode } from 'react';
 
 import { Empty } from './empty.tsx';
 
-/** The command that trains a small task, as it can be typed where the service was started; null where that program has no demo. */
+/** Command that trains a small task, as typed where the service was started; null if the program has no demo. */
 const DEMO = document.querySelector<HTMLMetaElement>('meta[name=demo-command]')?.content || null;
 
 /**
- * A place where nothing is before something was trained, and the command that trains.
+ * Empty state until something is trained, with the command that trains.
  *
- * @param demo said of the demo, where there is one
- * @param command what does it where there is none
+ * @param demo text about the demo, if there is one
+ * @param command command to show if there is no demo
  */
 export function EmptyUntilTrained({
   title,
@@ -30,5 +30,5 @@ export function EmptyUntilTrained({
   );
 }
 
-/** Trains a model on a file of conversations. */
+/** Command that trains a model on a file of conversations. */
 export const TRAINS_BY_EXAMPLE = 'trainyard sft FILE --model PROJECT/NAME';

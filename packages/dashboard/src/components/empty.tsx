@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { Command } from './command.tsx';
 import { shownName } from './shown-name.ts';
 
-/** A place where nothing is yet, and the command that changes that. */
+/** Empty state with a command that fills it. */
 export function Empty({ title, children, command }: { title: string; children?: ReactNode; command?: string }) {
   return (
     <div className="empty">

@@ -3,7 +3,7 @@ import { Component, type ReactNode } from 'react';
 import { Fault } from './fault.tsx';
 import { Page } from './page.tsx';
 
-/** A page that fails says so, and leaves the navigation as it is. */
+/** Shows the error of a failed page and keeps the navigation usable. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state = { error: null };
 
@@ -18,7 +18,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { error: E
       <Page title="This page failed">
         <Fault error={error} />
         <p>
-          <a href="">Load it again</a>
+          <a href="">Reload</a>
         </p>
       </Page>
     );

@@ -3,7 +3,7 @@ import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import { Notice } from './notice.tsx';
 import { shownName } from './shown-name.ts';
 
-/** Why something could not be read or done, with the id that the log of the service has it under. */
+/** An error message with the request id, for finding it in the service's log. */
 export function Fault({ error }: { error: unknown }) {
   const requestId = error instanceof TrainyardApiError ? error.requestId : null;
   return (
@@ -14,10 +14,10 @@ export function Fault({ error }: { error: unknown }) {
   );
 }
 
-/** The message of a fault for people. */
+/** The error's message for users. */
 export function faultText(error: unknown): string {
   if (error instanceof TrainyardConnectionError) return 'The service does not answer: is it running?';
   const message = shownName(error instanceof Error ? error.message : String(error));
-  // The status stands before it.
+  // The status is already shown before the message.
   return error instanceof TrainyardApiError ? message.replace(/^\d{3}: /, '') : message;
 }

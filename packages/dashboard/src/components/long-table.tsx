@@ -5,18 +5,18 @@ import { shownIfText, shownName } from './shown-name.ts';
 
 export interface LongColumn<Row> {
   readonly name: string;
-  /** Width as CSS grid knows it, e.g. `80px`, `minmax(120px, 1fr)`. */
+  /** Width as a CSS grid track, e.g. `80px`, `minmax(120px, 1fr)`. */
   readonly width: string;
   readonly cell: (row: Row) => ReactNode;
   readonly isNumber?: boolean;
-  /** Its name is for those who listen: the cells speak for themselves. */
+  /** Hides the column's name visually if the cells are clear without it; screen readers still get it. */
   readonly isNameHidden?: boolean;
 }
 
 const HEAD_HEIGHT = 34;
 const MAX_HEIGHT = 560;
 
-/** A table of any number of rows of one height: only those in sight are in the page. */
+/** A table of any number of rows of equal height; renders only those in view. */
 export function LongTable<Row>({
   caption,
   columns,
@@ -31,9 +31,9 @@ export function LongTable<Row>({
   rows: readonly Row[];
   keyOf: (row: Row) => string | number;
   rowHeight?: number;
-  /** Below this width it scrolls sideways, px. */
+  /** Minimum width before it scrolls sideways, px. */
   minWidth?: number;
-  /** Called when the last rows come into sight: there may be more to ask for. */
+  /** Called when the last rows come into view, to load more. */
   onEnd?: () => void;
 }) {
   const scroller = useRef<HTMLDivElement>(null);

@@ -2,7 +2,7 @@ import './page.css';
 import { type ReactNode, useEffect } from 'react';
 import { shownName } from './shown-name.ts';
 
-/** A page: its name, the way to it, what can be done there, and its content. */
+/** A page: its title, breadcrumbs, actions and content. */
 export function Page({
   title,
   subtitle,

@@ -1,6 +1,6 @@
 import './progress.css';
 
-/** How much of something is done, or used. @param value 0 to 1 */
+/** A progress bar. @param value 0 to 1 */
 export function Progress({ label, value, text }: { label: string; value: number; text?: string }) {
   const percent = Math.round(Math.min(1, Math.max(0, value)) * 1000) / 10;
   return (

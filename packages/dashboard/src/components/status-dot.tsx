@@ -2,7 +2,7 @@ import './status-dot.css';
 
 export type StatusTone = 'plain' | 'good' | 'warn' | 'bad' | 'live';
 
-/** A word about a state, and a dot whose colour says it again. */
+/** A state as a word, with a dot of matching colour. */
 export function StatusDot({ tone, children }: { tone: StatusTone; children: string }) {
   return (
     <span className="status-dot" data-tone={tone}>

@@ -3,7 +3,7 @@ import { useNow } from './use-now.ts';
 
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** How long ago something was; the exact time is its title. @param at Unix seconds */
+/** Time since an event; the tooltip has the exact time. @param at Unix seconds */
 export function Ago({ at }: { at: number }) {
   const seconds = useNow() / 1000 - at;
   const date = new Date(at * 1000);
@@ -14,7 +14,7 @@ export function Ago({ at }: { at: number }) {
   );
 }
 
-/** Only the largest unit: nobody asks how many seconds more than three hours. */
+/** Only the largest unit: "3 h" instead of "3 h 12 s". */
 function coarse(seconds: number): string {
   return formatDuration(seconds).split(' ').slice(0, 2).join(' ');
 }

@@ -9,7 +9,7 @@ let timer: ReturnType<typeof setInterval> | null = null;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  // While nobody listened the clock stood.
+  // The clock was stopped while it had no listeners.
   if (timer === null) now = client.now();
   timer ??= setInterval(() => {
     now = client.now();
@@ -23,7 +23,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time of the service in ms, new every few seconds; one clock for the whole page. */
+/** The service's time in ms, updated every few seconds; one clock for the whole page. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

@@ -1,5 +1,5 @@
 import { shownName } from './shown-name.ts';
-/** Words of the service as they are shown: what stands in backquotes is a name. */
+/** Text of the service with names in backquotes shown as code. */
 export function Words({ text }: { text: string }) {
   return shownName(text)
     .split(/`([^`]+)`/)

@@ -5,7 +5,7 @@ import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { isLive } from './job-state.ts';
 
-/** Hold, go on, end; nothing for a job that has ended. */
+/** Pause, resume and cancel; nothing for a job that has ended. */
 export function JobControls({ job }: { job: TrainingJobObject }) {
   if (!isLive(job)) return null;
   return (

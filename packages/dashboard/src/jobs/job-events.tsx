@@ -2,7 +2,7 @@ import type { TrainingEventObject } from '@trainyard/sdk';
 
 import { formatValue } from '../components/numbers.ts';
 
-/** Names of an event for people. */
+/** Display names of events. */
 const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
   training_started: 'Started',
   gradient_step: 'Gradient step',
@@ -11,14 +11,14 @@ const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
   training_failed: 'Failed',
 };
 
-/** The numbers of a gradient step that fit into a line. */
+/** The metrics of a gradient step that fit on a line. */
 const SHOWN = ['reward', 'policy_loss', 'loss', 'entropy', 'grad_norm', 'clip_fraction', 'tokens_per_second'];
-/** The newest of so many: a job may take a hundred thousand gradient steps. */
+/** Maximum number of events shown: a job may take a hundred thousand gradient steps. */
 const MAX_SHOWN = 200;
 
-/** Everything that happened in a job, the newest first. */
+/** All events of a job, newest first. */
 export function JobEvents({ events }: { events: readonly TrainingEventObject[] }) {
-  if (events.length === 0) return <p className="soft">Nothing yet.</p>;
+  if (events.length === 0) return <p className="soft">No events yet.</p>;
   return (
     <>
       {events.length > MAX_SHOWN ? (

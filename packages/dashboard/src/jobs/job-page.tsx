@@ -19,7 +19,7 @@ import { jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** One training job: how far it is, what became of its groups, and everything that happened. */
+/** One training job: its progress, the outcomes of its groups and its events. */
 export function JobPage({ jobId }: { jobId: string }) {
   const events = useJobEvents(jobId);
   const { data: job, error } = useQuery(jobQuery(jobId));
@@ -57,7 +57,7 @@ export function JobPage({ jobId }: { jobId: string }) {
       <Warnings warnings={job.warnings} />
       <div className="job-columns">
         <section>
-          <h2>What happened</h2>
+          <h2>Events</h2>
           <JobEvents events={events} />
         </section>
         <section>
@@ -81,9 +81,9 @@ export function JobPage({ jobId }: { jobId: string }) {
   );
 }
 
-/** How many groups became of what; nothing before the job has begun. */
+/** Number of groups per outcome; null before the job has started. */
 function Outcomes({ outcomes }: { outcomes: readonly string[] | null }) {
-  if (outcomes === null) return <p className="soft">Known when it has begun.</p>;
+  if (outcomes === null) return <p className="soft">Available once the job starts.</p>;
   const counts = new Map<string, number>();
   for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   return (

@@ -7,7 +7,7 @@ import { Progress } from '../components/progress.tsx';
 import { useNow } from '../components/use-now.ts';
 import { isLive, secondsLeft, totalSteps } from './job-state.ts';
 
-/** How far a job is: gradient steps, the time that is left, or its place in the queue. */
+/** Progress of a job: gradient steps, time left, or its place in the queue. */
 export function JobProgress({ job }: { job: TrainingJobObject }) {
   const now = useNow();
   const { data: queue } = useQuery({ ...queueQuery, enabled: isLive(job) });
@@ -20,11 +20,11 @@ export function JobProgress({ job }: { job: TrainingJobObject }) {
     job.status === 'running'
       ? [`${done} of ${total ?? '?'}`, ...(left === null ? [] : [`about ${formatDuration(left)} left`])].join(' · ')
       : job.is_paused
-        ? `held after ${done}`
+        ? `paused after ${done}`
         : job.waiting_for?.code === 'base_model'
           ? job.waiting_for.message
           : ahead === undefined || ahead === 0
             ? 'next in the queue'
-            : `${ahead} ahead of it`;
+            : `${ahead} ahead in the queue`;
   return <Progress label="Gradient steps done" value={total === null || total === 0 ? 0 : done / total} text={text} />;
 }

@@ -6,7 +6,7 @@ export function isLive({ status }: Pick<TrainingJobObject, 'status'>): boolean {
   return status === 'queued' || status === 'running';
 }
 
-/** The state of a job in a word, and how it is meant. */
+/** The state of a job as a word with a tone. */
 export function jobState({ status, is_paused: isPaused }: Pick<TrainingJobObject, 'status' | 'is_paused'>): {
   readonly text: string;
   readonly tone: StatusTone;
@@ -26,14 +26,14 @@ export function jobState({ status, is_paused: isPaused }: Pick<TrainingJobObject
   }
 }
 
-/** How many gradient steps a job takes in all, as it said when it began; null before. */
+/** Total gradient steps of a job, known once it has started; null before. */
 export function totalSteps({ counts }: Pick<TrainingJobObject, 'counts'>): number | null {
   const total = counts?.['num_sequences'];
   return typeof total === 'number' ? total : null;
 }
 
 /**
- * Seconds until a running job is done, by the pace that it had so far.
+ * Estimated seconds until a running job is done, at its average pace.
  *
  * @param now ms
  * @returns null before its first gradient step

@@ -13,7 +13,7 @@ import { Ago } from '../components/time.tsx';
 import { JobProgress } from './job-progress.tsx';
 import { jobState } from './job-state.ts';
 
-/** Training jobs, the newest first; of one model, or of all. */
+/** Training jobs of one model or of all, newest first. */
 export function JobTable({ modelId }: { modelId: string | null }) {
   const list = useInfiniteQuery(jobsQuery(modelId));
   const { data, error } = list;
@@ -22,8 +22,8 @@ export function JobTable({ modelId }: { modelId: string | null }) {
   if (jobs === undefined) return error === null ? null : <Fault error={error} />;
   if (jobs.length === 0)
     return (
-      <EmptyUntilTrained title="No training job yet" demo="The demo makes some." command={TRAINS_BY_EXAMPLE}>
-        A job is a set of scored rollouts, or of conversations, that a model learns from.
+      <EmptyUntilTrained title="No training jobs yet" demo="The demo creates some." command={TRAINS_BY_EXAMPLE}>
+        A job is a set of scored rollouts or conversations that a model learns from.
       </EmptyUntilTrained>
     );
   return (

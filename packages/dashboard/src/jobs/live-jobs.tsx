@@ -10,7 +10,7 @@ import { JobProgress } from './job-progress.tsx';
 import { isLive, jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
 
-/** Jobs of a model that have not ended, and the warnings of the last one. */
+/** Unfinished jobs of a model, and the warnings of the last one. */
 export function LiveJobs({ modelId }: { modelId: string }) {
   const { data } = useInfiniteQuery(jobsQuery(modelId));
   const jobs = data?.pages[0]?.data ?? [];
@@ -18,12 +18,12 @@ export function LiveJobs({ modelId }: { modelId: string }) {
   const last = live.at(-1) ?? jobs[0];
   if (last === undefined || (live.length === 0 && last.warnings.length === 0)) return null;
   return (
-    <section className="live-jobs" aria-label="Jobs that have not ended">
+    <section className="live-jobs" aria-label="Unfinished jobs">
       {live.toReversed().map((job) => (
         <div key={job.id} className="card live-job">
           <StatusDot tone={jobState(job).tone}>{jobState(job).text}</StatusDot>
           <JobProgress job={job} />
-          <Link href={`/jobs/${encodeURIComponent(job.id)}`}>Look closer</Link>
+          <Link href={`/jobs/${encodeURIComponent(job.id)}`}>Open job</Link>
           <span className="live-job-controls">
             <JobControls job={job} />
           </span>

@@ -5,9 +5,9 @@ import { Notice } from '../components/notice.tsx';
 import { Words } from '../components/words.tsx';
 
 /**
- * What makes training wrong or empty without being an error, and what to do about it.
+ * Warnings about training that is ineffective or wrong without an error, each with its remedy.
  *
- * @param isBrief a line each, which opens: for pages that have more to show
+ * @param isBrief shows one expandable line per warning
  */
 export function Warnings({
   warnings,
@@ -17,18 +17,18 @@ export function Warnings({
   isBrief?: boolean;
 }) {
   return warnings.map(({ code, message, suggestion }) => {
-    const said = <Words text={sentence(message)} />;
+    const problem = <Words text={sentence(message)} />;
     const remedy = <Words text={sentence(suggestion)} />;
     return (
       <Notice key={code} tone="warn">
         {isBrief ? (
           <details className="brief-warning">
-            <summary>{said}</summary>
+            <summary>{problem}</summary>
             <span className="soft">{remedy}</span>
           </details>
         ) : (
           <>
-            <strong>{said}</strong>
+            <strong>{problem}</strong>
             <span className="soft">{remedy}</span>
           </>
         )}

@@ -18,7 +18,7 @@ import { LimitsButton } from './limits-button.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** Who may use the service. */
+/** API keys of the service. */
 export function KeysPage() {
   const { data, error } = useQuery(keysQuery);
   const [isMaking, setIsMaking] = useState(false);
@@ -67,7 +67,7 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
             label="Revoke"
             name={`Revoke ${key.name}`}
             question={`Revoke ${key.name}?`}
-            explanation="Whoever uses it is refused from now on, and answers that it is being sent end. It cannot be made valid again."
+            explanation="Its requests are refused from now on, and its streams end. A revoked key cannot be restored."
             onConfirm={() => revokeKey(key.id)}
           />
         </div>

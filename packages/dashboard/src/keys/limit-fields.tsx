@@ -1,12 +1,12 @@
 import '../components/field.css';
 import type { KeyLimitsObject, KeyLimitsRequest } from '@trainyard/sdk';
 
-/** The limits as they are typed: empty where there is none. */
+/** The limits as typed; an empty text means no limit. */
 export type TypedLimits = Readonly<Record<keyof KeyLimitsObject, string>>;
 
 const FIELDS = [
-  { name: 'requests_per_minute', label: 'Requests a minute', largest: 1_000_000 },
-  { name: 'tokens_per_minute', label: 'Tokens a minute, prompts and completions', largest: 1_000_000_000 },
+  { name: 'requests_per_minute', label: 'Requests per minute', largest: 1_000_000 },
+  { name: 'tokens_per_minute', label: 'Tokens per minute (prompt and completion)', largest: 1_000_000_000 },
   { name: 'max_requests_in_flight', label: 'Requests in flight', largest: 1_000_000 },
 ] as const satisfies readonly { name: keyof KeyLimitsObject; label: string; largest: number }[];
 
@@ -25,7 +25,7 @@ export function typedLimits(limits: KeyLimitsObject): TypedLimits {
   };
 }
 
-/** All of them: an empty one is none. */
+/** Returns all limits; an empty text becomes null. */
 export function limitsOf(typed: TypedLimits): KeyLimitsRequest {
   const limit = (text: string) => (text === '' ? null : Number(text));
   return {

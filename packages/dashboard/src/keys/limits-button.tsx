@@ -8,7 +8,7 @@ import { Fault } from '../components/fault.tsx';
 import { LimitFields, limitsOf, typedLimits } from './limit-fields.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** Shows and changes how much a key may use. */
+/** Shows and changes the limits of a key. */
 export function LimitsButton({ apiKey }: { apiKey: ApiKeyObject }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -18,7 +18,7 @@ export function LimitsButton({ apiKey }: { apiKey: ApiKeyObject }) {
       </Button>
       <Dialog
         title={`Limits of ${apiKey.name}`}
-        description="They count for its next request, over all processes of the service. Requests above them are refused with the time to wait."
+        description="They apply from the key's next request, across all processes of the service. Requests above a limit are refused with a time to wait."
         isOpen={isOpen}
         onClose={() => setIsOpen(false)}
       >
@@ -55,9 +55,9 @@ function LimitsForm({ apiKey, onClose }: { apiKey: ApiKeyObject; onClose: () => 
       {fault === null ? null : <Fault error={fault} />}
       <LimitFields limits={limits} onChange={setLimits} />
       <div className="dialog-actions">
-        <Button onClick={onClose}>Not now</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" type="submit" isBusy={isBusy}>
-          Change the limits
+          Save limits
         </Button>
       </div>
     </form>

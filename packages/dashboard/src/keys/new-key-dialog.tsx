@@ -15,11 +15,11 @@ type KeyScope = ApiKeyObject['scopes'][number];
 
 const SCOPES: readonly { readonly scope: KeyScope; readonly text: string }[] = [
   { scope: 'inference', text: 'sample from models' },
-  { scope: 'training', text: 'train models, and see what they learn' },
-  { scope: 'admin', text: 'everything, keys included' },
+  { scope: 'training', text: 'train models and read their data' },
+  { scope: 'admin', text: 'everything, including keys' },
 ];
 
-/** Makes a key, and shows its secret this once. */
+/** Creates a key and shows its secret once. */
 export function NewKeyDialog({ onClose }: { onClose: () => void }) {
   const [secret, setSecret] = useState<string | null>(null);
   return (
@@ -28,7 +28,7 @@ export function NewKeyDialog({ onClose }: { onClose: () => void }) {
         <KeyForm onMade={setSecret} onClose={onClose} />
       ) : (
         <>
-          <Notice tone="warn">Copy it now: it is shown this once and kept nowhere.</Notice>
+          <Notice tone="warn">Copy it now. You won't see it again.</Notice>
           <Command text={secret} />
           <div className="dialog-actions">
             <Button look="primary" onClick={onClose}>
@@ -79,7 +79,7 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
         <input className="input" value={name} required onChange={(event) => setName(event.target.value)} />
       </label>
       <fieldset>
-        <legend>It may</legend>
+        <legend>Permissions</legend>
         {SCOPES.map(({ scope, text }) => (
           <label key={scope}>
             <input
@@ -104,16 +104,16 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
           value={until}
           onChange={(event) => setUntil(event.target.value)}
         />
-        <small>Empty: for ever</small>
+        <small>Leave empty for no expiry</small>
       </label>
       <details className="key-limits">
         <summary>Limits</summary>
         <LimitFields limits={limits} onChange={setLimits} />
       </details>
       <div className="dialog-actions">
-        <Button onClick={onClose}>Not now</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" type="submit" isBusy={isBusy} disabled={name.trim() === '' || scopes.length === 0}>
-          Make the key
+          Create key
         </Button>
       </div>
     </form>

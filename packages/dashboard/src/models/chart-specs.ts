@@ -1,7 +1,7 @@
-/** A chart of the page of a model: which metrics it draws, and how to read it. */
+/** A chart of a model's page: its metrics and how to read it. */
 export interface ChartSpec {
   readonly title: string;
-  /** In the order of their colours, at most four; those that the model does not have are left out. */
+  /** In the order of their colours, at most four; missing metrics are left out. */
   readonly metrics: readonly { readonly name: string; readonly label: string }[];
   /** Metric of the spread around the first one. */
   readonly deviation?: string;
@@ -19,7 +19,7 @@ const one = (name: string, title: string, help?: string): ChartSpec => ({
   ...(help === undefined ? {} : { help }),
 });
 
-/** Names as the reference of the training API has them. Metrics that are in none of these are drawn below. */
+/** Names as in the training API reference. Other metrics are drawn in a last group. */
 const FIXED: readonly ChartGroup[] = [
   {
     title: 'Reward',
@@ -47,16 +47,16 @@ const FIXED: readonly ChartGroup[] = [
           { name: 'train/policy_loss', label: 'policy' },
           { name: 'train/loss', label: 'supervised' },
         ],
-        help: 'Of a policy its height says little; watch the reward.',
+        help: 'The loss value means little in RL; watch the reward.',
       },
-      one('train/entropy', 'Entropy', 'Nats a token. A fall towards 0 means that it says one thing only.'),
+      one('train/entropy', 'Entropy', 'Nats per token. A fall towards 0 means that replies lose their variety.'),
       {
         title: 'KL to the base model and the reference',
         metrics: [
           { name: 'train/kl_base', label: 'base' },
           { name: 'train/kl_policy_ref', label: 'reference' },
         ],
-        help: 'Nats a token. Above 1 from the base model, read some rollouts.',
+        help: 'Nats per token. Above 1 from the base model, read some rollouts.',
       },
       {
         title: 'Clip fraction',
@@ -74,7 +74,7 @@ const FIXED: readonly ChartGroup[] = [
           { name: 'train/ratio_max', label: 'max' },
         ],
       },
-      one('train/advantage_mean', 'Advantage', 'Near 0 where whole groups are in a step.'),
+      one('train/advantage_mean', 'Advantage', 'Near 0 if a step contains whole groups.'),
     ],
   },
   {
@@ -87,12 +87,12 @@ const FIXED: readonly ChartGroup[] = [
           { name: 'train/logprob_gap_p99', label: 'p99' },
           { name: 'train/logprob_gap_max', label: 'max' },
         ],
-        help: 'How far apart the two compute the same tokens. It should stay small and level.',
+        help: 'Difference between the two for the same tokens. It should stay small and level.',
       },
       one(
         'train/probs_corr',
         'Correlation of probabilities',
-        'Above 0.99 on fresh rollouts; less means that tokens were lost.',
+        'Above 0.99 on fresh rollouts; a lower value means that tokens were lost.',
       ),
       {
         title: 'KL to the sampler',
@@ -101,7 +101,11 @@ const FIXED: readonly ChartGroup[] = [
           { name: 'train/kl_sampler_k1', label: 'k1' },
         ],
       },
-      one('train/surprisal_excess', 'Surprisal excess', 'Below 0 the tokens were drawn sharper than the policy says.'),
+      one(
+        'train/surprisal_excess',
+        'Surprisal excess',
+        'Below 0 the tokens were drawn from a sharper distribution than the policy.',
+      ),
     ],
   },
   {
@@ -109,9 +113,9 @@ const FIXED: readonly ChartGroup[] = [
     charts: [
       one('train/grad_norm', 'Gradient norm', 'Before clipping.'),
       one('train/learning_rate', 'Learning rate'),
-      one('train/tokens_per_second', 'Tokens a second'),
+      one('train/tokens_per_second', 'Tokens per second'),
       {
-        title: 'Seconds of a gradient step',
+        title: 'Seconds per gradient step',
         metrics: [
           { name: 'train/seconds_forward', label: 'forward' },
           { name: 'train/seconds_backward', label: 'backward' },
@@ -134,7 +138,7 @@ const FIXED: readonly ChartGroup[] = [
 const DROPPED = 'train/num_groups_dropped_';
 const MAX_METRICS = 4;
 
-/** The charts for a model that has these metrics; a chart of none of them is left out. */
+/** The charts for a model with these metrics; a chart without any of its metrics is left out. */
 export function chartGroupsOf(names: readonly string[]): readonly ChartGroup[] {
   const known = new Set(names);
   const groups = [...withSplits(FIXED, names), groupsOfGroups(names)]
@@ -154,10 +158,10 @@ export function chartGroupsOf(names: readonly string[]): readonly ChartGroup[] {
     ),
   );
   const others = names.filter((name) => !drawn.has(name)).map((name) => one(name, name));
-  return others.length === 0 ? groups : [...groups, { title: 'Everything else', charts: others }];
+  return others.length === 0 ? groups : [...groups, { title: 'Other metrics', charts: others }];
 }
 
-/** A split that was logged has a chart of its own beside the reward. */
+/** Adds a chart for each logged split next to the reward. */
 function withSplits([first, ...rest]: readonly ChartGroup[], names: readonly string[]): ChartGroup[] {
   const splits = names.filter((name) => name.endsWith('/reward') && name !== 'train/reward');
   const charts = splits.map((name) => one(name, `Reward of ${name.slice(0, -'/reward'.length)}`));
@@ -165,7 +169,7 @@ function withSplits([first, ...rest]: readonly ChartGroup[], names: readonly str
   return [{ title: first!.title, charts: [reward!, ...charts, ...others] }, ...rest];
 }
 
-/** Which groups taught something, and why the others did not. */
+/** Charts of trained and dropped groups, by reason. */
 function groupsOfGroups(names: readonly string[]): ChartGroup {
   const reasons = names.filter((name) => name.startsWith(DROPPED));
   const dropped = reasons.map((name) => ({ name, label: name.slice(DROPPED.length).replaceAll('_', ' ') }));
@@ -183,7 +187,7 @@ function groupsOfGroups(names: readonly string[]): ChartGroup {
       {
         title: 'Groups dropped, by reason',
         metrics: dropped.slice(0, MAX_METRICS),
-        help: 'Equal rewards teach nothing: pick scenarios that are neither always nor never solved.',
+        help: 'Groups with equal rewards teach nothing: choose scenarios that are solved sometimes, neither always nor never.',
       },
     ],
   };

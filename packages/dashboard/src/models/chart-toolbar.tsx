@@ -9,7 +9,7 @@ import { Menu, MenuCheck, MenuMore } from '../components/actions/menu.tsx';
 import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
 import { shownName } from '../components/shown-name.ts';
 
-/** How the charts are drawn: smoothed, on a logarithmic axis, by which steps, beside which models. */
+/** Drawing options: smoothing, logarithmic axis, kind of steps, models to compare. */
 export function ChartToolbar({
   model,
   view,
@@ -20,7 +20,7 @@ export function ChartToolbar({
   onChange: (change: Partial<ChartView>) => void;
 }) {
   return (
-    <div className="chart-toolbar" role="group" aria-label="How the charts are drawn">
+    <div className="chart-toolbar" role="group" aria-label="Chart options">
       <label>
         Smooth
         <input
@@ -59,7 +59,7 @@ export function ChartToolbar({
   );
 }
 
-/** One end of what the charts show: dragging over a chart sets both. */
+/** One end of the shown range; dragging over a chart sets both. */
 function PlaceInput({
   label,
   place,

@@ -12,7 +12,7 @@ import { MetricChart } from './metric-chart.tsx';
 import { useChartView } from './use-chart-view.ts';
 import { shownName } from '../components/shown-name.ts';
 
-/** Every metric of a model over its steps, with up to three other models drawn over it. */
+/** All metrics of a model over its steps, with up to three other models for comparison. */
 export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const [view, setView] = useChartView();
   const { data: metrics, error } = useQuery(metricsQuery(model.id));
@@ -21,8 +21,8 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const models = [model, ...others.flatMap(({ data }) => data ?? [])];
   if (metrics?.data.length === 0)
     return (
-      <Empty title="No metric yet" command={`trainyard sft FILE --model ${model.project}/${model.name}`}>
-        They begin with the first gradient step of a training job.
+      <Empty title="No metrics yet" command={`trainyard sft FILE --model ${model.project}/${model.name}`}>
+        They start with the first gradient step of a training job.
       </Empty>
     );
   return (

@@ -14,10 +14,10 @@ import { formatMegabytes, formatValue } from '../components/numbers.ts';
 import { useToast } from '../components/actions/toasts.tsx';
 import { ExportTable } from './export-table.tsx';
 
-/** Metrics that have a column, where a checkpoint has them. */
+/** Metrics that get a column if any checkpoint has them. */
 const SHOWN = ['train/reward', 'val/reward', 'train/policy_loss', 'train/loss', 'train/entropy', 'train/kl_base'];
 
-/** Every step of a model that is kept, with its metrics and what can be done with it. */
+/** All kept steps of a model, with their metrics and actions. */
 export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
   const list = useInfiniteQuery(checkpointsQuery(model.id));
   const { data, error } = list;
@@ -89,7 +89,7 @@ function CheckpointSize({ checkpoint: { size_bytes, optimizer_bytes, kept_for } 
   return <span title={parts + reasons}>{formatMegabytes(size_bytes + optimizer)}</span>;
 }
 
-/** Sum of the sizes that are listed. */
+/** Sum of the listed sizes. */
 function CheckpointSizes({ checkpoints, isWhole }: { checkpoints: readonly CheckpointObject[]; isWhole: boolean }) {
   const sum = (key: 'size_bytes' | 'optimizer_bytes'): number =>
     checkpoints.reduce((total, checkpoint) => total + (checkpoint[key] ?? 0), 0);
@@ -130,7 +130,7 @@ function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: n
         label="Delete"
         name={`Delete step ${step}`}
         question={`Delete step ${step}?`}
-        explanation="Its weights and files go, for good. Its metrics stay in the charts."
+        explanation="Deletes its weights and files for good. Its metrics stay in the charts."
         onConfirm={() => deleteCheckpoint(model.id, step)}
       />
     </span>

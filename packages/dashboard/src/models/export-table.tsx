@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<ExportObject>[] = [
         label="Delete"
         name="Delete this export"
         question="Delete this export?"
-        explanation="Its files go. The checkpoint stays."
+        explanation="Deletes its files. The checkpoint stays."
         onConfirm={() => deleteExport(modelId, id)}
       />
     ),

@@ -5,7 +5,7 @@ import { Link } from 'wouter';
 import { firstRolloutsQuery } from '../api/rollouts.ts';
 import { RolloutCard } from './rollout-card.tsx';
 
-/** The best and the worst rollout of the last step that was trained. */
+/** The best and the worst rollout of the last trained step. */
 export function LastRollouts({ modelId }: { modelId: string }) {
   const newest = useQuery(firstRolloutsQuery(modelId, { split: 'train', order: 'desc', limit: 1 })).data?.data[0];
   if (newest === undefined) return null;
@@ -24,7 +24,7 @@ function RolloutsOfStep({ modelId, step }: { modelId: string; step: number }) {
     <section className="chart-group">
       <h2>
         Rollouts of step {step} <small className="soft">which step {step + 1} learns from</small>{' '}
-        <Link href={`/models/${encodeURIComponent(modelId)}/rollouts?split=train&step=${step}`}>all of them</Link>
+        <Link href={`/models/${encodeURIComponent(modelId)}/rollouts?split=train&step=${step}`}>all rollouts</Link>
       </h2>
       <div className="rollout-pair">
         {shown.map(({ title, trajectory }) =>

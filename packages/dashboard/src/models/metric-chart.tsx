@@ -12,7 +12,7 @@ import type { ChartSpec } from './chart-specs.ts';
 import { rolloutsHref } from './rollouts-href.ts';
 import type { ChartView } from './use-chart-view.ts';
 
-/** One chart of a model; with others beside it, one line for each of them. It asks for its numbers when it comes into sight. */
+/** One chart of a model, with one line per compared model. Loads its numbers when it comes into view. */
 export function MetricChart({
   models,
   spec,

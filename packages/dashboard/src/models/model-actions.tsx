@@ -4,7 +4,7 @@ import { Link, useLocation } from 'wouter';
 import { deleteModel } from '../api/models.ts';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 
-/** Things that one can do with a whole model. */
+/** Actions for a whole model. */
 export function ModelActions({ model }: { model: ModelDetailsObject }) {
   const [, navigate] = useLocation();
   const name = `${model.entity}/${model.project}/${model.name}`;
@@ -19,7 +19,7 @@ export function ModelActions({ model }: { model: ModelDetailsObject }) {
         label="Delete"
         name={`Delete ${model.name}`}
         question={`Delete ${model.name}?`}
-        explanation="Its checkpoints, their files, its metrics and its rollouts go, for good; jobs that train it are cancelled."
+        explanation="Deletes its checkpoints with their files, its metrics and its rollouts for good, and cancels its jobs."
         onConfirm={async () => {
           await deleteModel(model.id);
           navigate('/models');

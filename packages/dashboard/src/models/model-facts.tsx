@@ -4,7 +4,7 @@ import { type Fact, Facts } from '../components/facts.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
 import { Ago } from '../components/time.tsx';
 
-/** The figures of a model that one asks for first. */
+/** The main figures of a model. */
 export function ModelFacts({ model, reward }: { model: ModelDetailsObject; reward: SeriesObject | undefined }) {
   const first = reward?.mean[0];
   const last = reward?.mean.at(-1);

@@ -15,7 +15,7 @@ import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** One model: how it learns. */
+/** One model and its training progress. */
 export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string | undefined }) {
   const { data: model, error } = useQuery(modelQuery(modelId));
   const base = `/models/${encodeURIComponent(modelId)}`;
@@ -36,7 +36,7 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
         </>
       }
     >
-      <nav className="tabs" aria-label="Of this model">
+      <nav className="tabs" aria-label="Views of this model">
         {MODEL_TABS.map(({ path, text }) => (
           <Link
             key={path}

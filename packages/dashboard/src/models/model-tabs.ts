@@ -1,4 +1,4 @@
-/** Parts of a model's page, by what the address has behind the model. */
+/** Tabs of a model's page, by their path after the model. */
 export const MODEL_TABS = [
   { path: '', text: 'Overview' },
   { path: 'charts', text: 'Charts' },

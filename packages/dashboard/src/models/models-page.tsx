@@ -14,7 +14,7 @@ import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** All trained models, the newest first. */
+/** All trained models, newest first. */
 export function ModelsPage() {
   const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(modelsQuery);
   const models = data?.pages.flatMap((page) => page.data);
@@ -23,7 +23,7 @@ export function ModelsPage() {
       {error === null ? null : <Fault error={error} />}
       {models === undefined ? null : models.length === 0 ? (
         <EmptyUntilTrained
-          title="No model is trained here yet"
+          title="No models yet"
           demo="The demo trains a small task in a few minutes, and you can watch its reward rise."
           command={TRAINS_BY_EXAMPLE}
         >

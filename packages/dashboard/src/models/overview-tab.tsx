@@ -10,7 +10,7 @@ import { LastRollouts } from './last-rollouts.tsx';
 import { ModelFacts } from './model-facts.tsx';
 import { RewardChart } from './reward-chart.tsx';
 
-/** The first look: does it learn, and what does it say when it does well or badly? */
+/** Overview: the reward curve, and the best and worst rollout. */
 export function OverviewTab({ model }: { model: ModelDetailsObject }) {
   const { data: metrics } = useQuery(metricsQuery(model.id));
   const names = useMemo(() => {

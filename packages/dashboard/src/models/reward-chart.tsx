@@ -8,13 +8,13 @@ import { lineOf, lineWithDeviation } from '../charts/series-lines.ts';
 import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
 import { rolloutsHref } from './rollouts-href.ts';
 
-/** The reward over steps, with the spread within groups around it, and those of the splits that were logged. */
+/** The reward over steps with the spread within groups, and the rewards of logged splits. */
 export function RewardChart({
   modelId,
   series,
 }: {
   modelId: string;
-  /** null until they have come: that there is no reward is said only where it is known. */
+  /** null while loading: the empty state is shown only once it is certain. */
   series: readonly SeriesObject[] | null;
 }) {
   const [, navigate] = useLocation();
@@ -28,7 +28,7 @@ export function RewardChart({
       height={220}
       empty={
         series === null ? null : (
-          <EmptyUntilTrained title="No reward yet" demo="The demo shows how a program makes one.">
+          <EmptyUntilTrained title="No reward yet" demo="The demo shows how a program creates one.">
             The curve starts with the first training job on rollouts.
           </EmptyUntilTrained>
         )

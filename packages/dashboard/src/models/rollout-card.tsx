@@ -7,10 +7,10 @@ import { rolloutQuery } from '../api/rollouts.ts';
 import { formatValue } from '../components/numbers.ts';
 import { conversationOf, turnText } from '../rollouts/conversation.ts';
 
-/** The rest is one click away. */
+/** Number of last messages shown; the rollout's page has the rest. */
 const NUM_SHOWN = 2;
 
-/** The last words and the reward of one rollout. */
+/** The last messages and the reward of one rollout. */
 export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
   const { data } = useQuery(rolloutQuery(trajectory.id));
   const all = data === undefined ? null : (conversationOf(data.content ?? {})[0]?.turns ?? []);
@@ -22,12 +22,12 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
         <h3>{title}</h3>
         <span className="soft">reward</span>
         <b>{formatValue(trajectory.reward)}</b>
-        <Link href={`/rollouts/${encodeURIComponent(trajectory.id)}`} aria-label={`${title}: look closer`}>
-          Look closer
+        <Link href={`/rollouts/${encodeURIComponent(trajectory.id)}`} aria-label={`${title}: open`}>
+          Open rollout
         </Link>
       </header>
       {turns === null ? null : turns.length === 0 ? (
-        <p className="soft">Its words were removed with old data.</p>
+        <p className="soft">Its messages were removed with old data.</p>
       ) : (
         <>
           {numBefore > 0 ? (
@@ -35,7 +35,7 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
               {numBefore} {numBefore === 1 ? 'message' : 'messages'} before
             </small>
           ) : null}
-          <dl className="rollout-words" tabIndex={0} aria-label={`Words of the ${title.toLowerCase()}`}>
+          <dl className="rollout-words" tabIndex={0} aria-label={`Messages of the ${title.toLowerCase()}`}>
             {turns.map((turn) => (
               <div key={turn.item} data-role={turn.role}>
                 <dt>{turn.role}</dt>

@@ -1,20 +1,20 @@
 import { useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
-/** How somebody looks at the charts of a model; all of it is in the address. */
+/** Options of a model's charts, all of them in the address. */
 export interface ChartView {
   readonly smoothing: number;
   readonly isLog: boolean;
   readonly axis: 'step' | 'gradient_step';
   readonly from: number | null;
   readonly to: number | null;
-  /** Other models that are drawn over it, at most three. */
+  /** Other models to compare with, at most three. */
   readonly withModels: readonly string[];
 }
 
 export const MAX_OTHER_MODELS = 3;
 
-/** @returns the view, and how to change parts of it */
+/** @returns the view, and a function that changes parts of it */
 export function useChartView(): readonly [ChartView, (change: Partial<ChartView>) => void] {
   const [parameters, setParameters] = useSearchParams();
   const view = useMemo(() => readView(parameters), [parameters]);

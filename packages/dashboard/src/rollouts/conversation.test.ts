@@ -30,7 +30,7 @@ const CONTENT = {
   additional_histories: [{ messages_and_choices: [{ role: 'user', content: 'again' }] }],
 };
 
-test('messages and choices become turns, with what was thought and called', () => {
+test('messages and choices become turns with reasoning and tool calls', () => {
   const [first, second] = conversationOf(CONTENT);
   expect(first?.tools).toEqual(['weather']);
   expect(first?.turns.map(({ role, content, isSampled }) => [role, content, isSampled])).toEqual([
@@ -49,7 +49,7 @@ test('messages and choices become turns, with what was thought and called', () =
   expect(second?.turns).toHaveLength(1);
 });
 
-test('the last reply and the prompt are told apart', () => {
+test('the last reply and the prompt are separated', () => {
   const histories = conversationOf(CONTENT);
   expect(finalReply(histories)).toBe('It is 21.');
   expect(finalReply([{ turns: histories[0]!.turns.slice(0, 3), tools: [] }])).toBe('weather({"city":"Rome"})');
@@ -57,7 +57,7 @@ test('the last reply and the prompt are told apart', () => {
   expect(finalReply([])).toBe('');
 });
 
-test('what is not understood is shown as it was sent', () => {
+test('unknown content is shown as it was sent', () => {
   const entries = [null, 3, 'words', { message: {} }, { role: 'user', content: { odd: 1 } }];
   const [history] = conversationOf({ messages_and_choices: entries });
   expect(history?.turns.map((turn) => [turn.role, turnText(turn)])).toEqual([
@@ -71,6 +71,6 @@ test('what is not understood is shown as it was sent', () => {
 });
 
 test.each([[{}], [{ messages_and_choices: 'nonsense' }], [{ messages_and_choices: [null, 3, { message: {} }] }]])(
-  'what is not understood breaks nothing: %j',
+  'unknown content does not throw: %j',
   (content) => expect(() => finalReply(conversationOf(content))).not.toThrow(),
 );

@@ -1,7 +1,7 @@
-/** A call of a tool, as a reply made it. */
+/** A tool call of a reply. */
 export interface ToolCall {
   readonly name: string;
-  /** JSON, written over several lines where it is JSON at all. */
+  /** Indented if it is valid JSON. */
   readonly arguments: string;
 }
 
@@ -11,21 +11,21 @@ export interface Turn {
   readonly content: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
-  /** Whether the model said it as it was sampled, which is what training goes by. */
+  /** True for sampled replies, which are trained on. */
   readonly isSampled: boolean;
   readonly finishReason: string | null;
-  /** Its place in its history. */
+  /** Its index in its history. */
   readonly item: number;
 }
 
-/** A conversation from its beginning to its end; a rollout can have several. */
+/** A conversation from start to end; a rollout can have several. */
 export interface ConversationHistory {
   readonly turns: readonly Turn[];
-  /** Names of the tools that it could call. */
+  /** Names of the available tools. */
   readonly tools: readonly string[];
 }
 
-/** A trajectory as people read it; whatever is not understood is shown as it was sent. */
+/** A readable form of a trajectory; unknown content is shown as it was sent. */
 export function conversationOf(content: Readonly<Record<string, unknown>>): ConversationHistory[] {
   const more = content['additional_histories'];
   const histories = [content, ...(Array.isArray(more) ? more.filter(isObject) : [])];
@@ -39,20 +39,20 @@ export function conversationOf(content: Readonly<Record<string, unknown>>): Conv
   });
 }
 
-/** The last thing that the model said, in one text: content, or the calls that it made. */
+/** The model's last message as one text: its content, or its calls. */
 export function finalReply(histories: readonly ConversationHistory[]): string {
   const turns = histories.flatMap((history) => history.turns);
   const last = turns.findLast(({ role }) => role === 'assistant');
   return last === undefined ? '' : turnText(last);
 }
 
-/** One message in one text: what was said, then what was called. */
+/** One message as one text: content first, then calls. */
 export function turnText({ content, calls }: Turn): string {
   const called = calls.map((call) => `${call.name}(${call.arguments})`);
   return [content, ...called].filter((text) => text !== '').join('\n');
 }
 
-/** The messages of a prompt, until the model speaks. */
+/** The messages of a prompt, before the model's first reply. */
 export function promptTurns(histories: readonly ConversationHistory[]): readonly Turn[] {
   const turns = histories[0]?.turns ?? [];
   const first = turns.findIndex(({ role }) => role === 'assistant');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { diffWords } from './diff-words.ts';
 
-test('words that stay, go and come are told apart', () => {
+test('kept, removed and added words are separate parts', () => {
   expect(diffWords('The ship sails home.', 'The old ship is home.')).toEqual([
     { kind: 'same', text: 'The ' },
     { kind: 'added', text: 'old ' },
@@ -16,7 +16,7 @@ test('words that stay, go and come are told apart', () => {
   expect(diffWords('a', '')).toEqual([{ kind: 'removed', text: 'a' }]);
 });
 
-test('the parts make up both texts again, whatever they are', () => {
+test('the parts add up to both texts again', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\n', '.', 'ü') });
   fc.assert(
     fc.property(text, text, (first, second) => {
@@ -32,7 +32,7 @@ test('the parts make up both texts again, whatever they are', () => {
   );
 });
 
-test('texts without end are not compared word by word', () => {
+test('very long texts are not compared word by word', () => {
   const long = 'x y '.repeat(5000);
   expect(diffWords(`a${long}`, `b${long}c`).map(({ kind }) => kind)).toEqual(['removed', 'added']);
 });

@@ -4,10 +4,10 @@ export interface DiffPart {
   readonly text: string;
 }
 
-/** Words of each text that are compared; what lies behind them is taken as changed as a whole. */
+/** Words of each text that are compared; the rest counts as changed. */
 const MAX_WORDS = 2000;
 
-/** The second text against the first, by words and the spaces between them, with as much in common as can be. */
+/** Difference of two texts by words and spaces, with as much in common as possible. */
 export function diffWords(first: string, second: string): DiffPart[] {
   const left = words(first);
   const right = words(second);
@@ -32,7 +32,7 @@ function commonEnd(left: readonly string[], right: readonly string[]): number {
   return commonStart(left.toReversed(), right.toReversed());
 }
 
-/** The table of the longest common subsequence, read backwards. */
+/** Longest common subsequence; the table is read backwards. */
 function longestCommon(left: readonly string[], right: readonly string[]): DiffPart[] {
   const removed = (text: readonly string[]): DiffPart => ({ kind: 'removed', text: text.join('') });
   const added = (text: readonly string[]): DiffPart => ({ kind: 'added', text: text.join('') });
@@ -59,7 +59,7 @@ function longestCommon(left: readonly string[], right: readonly string[]): DiffP
   return [...parts, removed(left.slice(i)), added(right.slice(j))];
 }
 
-/** Neighbours of one kind are one part. */
+/** Merges neighbours of the same kind. */
 function joined(parts: readonly DiffPart[]): DiffPart[] {
   const whole: DiffPart[] = [];
   for (const part of parts) {

@@ -9,10 +9,10 @@ import { StatusDot } from '../components/status-dot.tsx';
 import { outcomeWords } from './outcome-words.ts';
 import type { GroupOfRollouts } from './rollout-groups.ts';
 
-/** Chips of one group; the others are seen when it is opened. */
+/** Maximum chips per group; opening the group shows all. */
 const MAX_CHIPS = 24;
 
-/** Groups of a step, each with its rollouts side by side, the best first. Only those in sight are in the page. */
+/** Groups of a step, each with its rollouts side by side, the best first. Renders only those in view. */
 export function GroupList({
   groups,
   onOpen,

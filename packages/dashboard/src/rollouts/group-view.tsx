@@ -13,10 +13,10 @@ import { outcomeWords } from './outcome-words.ts';
 import type { GroupOfRollouts } from './rollout-groups.ts';
 import { Turns } from './turns.tsx';
 
-/** Rollouts that are shown beside each other; each is asked for by itself. */
+/** Maximum rollouts side by side; each is loaded by itself. */
 const MAX_COLUMNS = 16;
 
-/** The rollouts of a group side by side, the best first, below the prompt that they answer. */
+/** The rollouts of a group side by side, the best first, below their prompt. */
 export function GroupView({ group, onClose }: { group: GroupOfRollouts; onClose: () => void }) {
   const first = group.rollouts[0]!;
   const { data } = useQuery(rolloutQuery(first.id));
@@ -64,7 +64,7 @@ function RolloutColumn({ rollout }: { rollout: TrajectoryObject }) {
         {rollout.advantage === null ? null : <small className="soft">advantage {formatValue(rollout.advantage)}</small>}
       </header>
       {error === null ? null : <Fault error={error} />}
-      {data?.content === null ? <p className="soft">Its words were removed with old data.</p> : null}
+      {data?.content === null ? <p className="soft">Its messages were removed with old data.</p> : null}
       <Turns turns={(histories[0]?.turns ?? []).slice(prompt.length)} />
     </article>
   );

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { isInBin, rewardBins } from './reward-bins.ts';
 
-test('a few rewards have a bin each, in order', () => {
+test('few distinct rewards have a bin each, in order', () => {
   expect(rewardBins([1, 0, 1, 0.5])).toEqual([
     { from: 0, to: 0, count: 1, isPoint: true },
     { from: 0.5, to: 0.5, count: 1, isPoint: true },
@@ -15,7 +15,7 @@ test('a few rewards have a bin each, in order', () => {
 test.each([
   [Array.from({ length: 1000 }, (_, i) => Math.sin(i) * 7)],
   [[-1e308, 1e308, ...Array.from({ length: 50 }, (_, i) => i)]],
-])('every reward is in exactly one of its bins, and the counts are theirs', (rewards) => {
+])('every reward is in exactly one bin, and the counts match', (rewards) => {
   const bins = rewardBins(rewards);
   const found = bins.map(
     (bin, index) => rewards.filter((reward) => isInBin(reward, bin, index === bins.length - 1)).length,

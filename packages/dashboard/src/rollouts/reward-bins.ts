@@ -3,13 +3,16 @@ export interface RewardBin {
   readonly from: number;
   readonly to: number;
   readonly count: number;
-  /** Whether all of its rewards are `from`. */
+  /** True if all of its rewards are `from`. */
   readonly isPoint: boolean;
 }
 
 const MAX_BINS = 24;
 
-/** Few different rewards, such as 0 and 1, have a bin each; many are divided into parts of equal width. None without rewards. */
+/**
+ * Bins for a histogram: few distinct rewards, such as 0 and 1, have a bin each; many are divided into bins of
+ * equal width.
+ */
 export function rewardBins(rewards: readonly number[], maxBins: number = MAX_BINS): RewardBin[] {
   const counts = new Map<number, number>();
   for (const reward of rewards) counts.set(reward, (counts.get(reward) ?? 0) + 1);
@@ -31,13 +34,13 @@ export function rewardBins(rewards: readonly number[], maxBins: number = MAX_BIN
   return bins;
 }
 
-/** Whether a reward belongs to the bin. */
+/** Returns true if a reward belongs to the bin. */
 export function isInBin(reward: number, { from, to, isPoint }: RewardBin, isLast: boolean): boolean {
   if (isPoint) return reward === from;
   return reward >= from && (isLast ? reward <= to : reward < to);
 }
 
-/** Two bins, for rewards that are too far apart for a width. */
+/** Two bins, for rewards whose difference overflows. */
 function halves(values: readonly number[], counts: ReadonlyMap<number, number>): RewardBin[] {
   const count = (isWanted: (value: number) => boolean) =>
     values.reduce((sum, value) => sum + (isWanted(value) ? counts.get(value)! : 0), 0);

@@ -2,7 +2,7 @@ import './reward-histogram.css';
 import { formatCount, formatValue } from '../components/numbers.ts';
 import type { RewardBin } from './reward-bins.ts';
 
-/** How many rollouts have which reward; a bar chooses those of its rewards, and once more all. @param chosen -1: none */
+/** Histogram of rewards; a bar selects its rollouts, and clicking it again selects all. @param chosen -1: none */
 export function RewardHistogram({
   bins,
   chosen,

@@ -10,10 +10,10 @@ import { conversationOf, finalReply } from './conversation.ts';
 import { diffWords } from './diff-words.ts';
 import { shownName } from '../components/shown-name.ts';
 
-/** What the model answered to the same prompt at another step, beside what it answers here. */
+/** Compares a rollout with another one of the same prompt at a different step. */
 export function RolloutComparison({ rollout }: { rollout: TrajectoryContent }) {
   const digest = rollout.prompt_digest;
-  if (digest === null) return <p className="soft">It has no prompt that could be recognised at another step.</p>;
+  if (digest === null) return <p className="soft">It has no prompt to find at other steps.</p>;
   return <Comparison rollout={rollout} digest={digest} />;
 }
 
@@ -26,7 +26,7 @@ function Comparison({ rollout, digest }: { rollout: TrajectoryContent; digest: s
   );
   const chosen = others.find(({ id }) => id === parameters.get('with')) ?? otherStep(others, rollout.step);
   if (data === undefined) return error === null ? null : <Fault error={error} />;
-  if (chosen === undefined) return <p className="soft">No other rollout of this model answers the same prompt.</p>;
+  if (chosen === undefined) return <p className="soft">No other rollout of this model has the same prompt.</p>;
   return (
     <>
       <label className="inline-field">
@@ -61,15 +61,15 @@ function Texts({ rollout, other }: { rollout: TrajectoryContent; other: Trajecto
   if (error !== null) return <Fault error={error} />;
   if (data === undefined) return null;
   if (first === null || second === null)
-    return <p className="soft">The words of one of them were removed with old data.</p>;
+    return <p className="soft">The messages of one of them were removed with old data.</p>;
   return (
     <>
-      <section className="compare-diff" aria-label="What changed">
+      <section className="compare-diff" aria-label="Differences">
         <h2>
-          What changed from step {before.step} to step {after.step}
+          Differences between step {before.step} and step {after.step}
         </h2>
         <p className="compare-text">
-          {first === second ? <span className="soft">They say the same. </span> : null}
+          {first === second ? <span className="soft">Both are the same. </span> : null}
           {parts.map(({ kind, text }, index) =>
             kind === 'same' ? (
               <span key={index}>{text}</span>
@@ -80,7 +80,7 @@ function Texts({ rollout, other }: { rollout: TrajectoryContent; other: Trajecto
             ),
           )}
         </p>
-        <p className="soft">Crossed out: only said before. Underlined: only said afterwards.</p>
+        <p className="soft">Crossed out: removed. Underlined: added.</p>
       </section>
       <div className="compare-columns">
         {(
@@ -105,7 +105,7 @@ function nameOf({ step, split, reward, group, index }: TrajectoryObject): string
   return `Step ${step} (${shownName(split)}), reward ${formatValue(reward)}, group ${group}, #${index}`;
 }
 
-/** The best of the step that is furthest away. */
+/** The best rollout of the step that is furthest away. */
 function otherStep(others: readonly TrajectoryObject[], step: number): TrajectoryObject | undefined {
   return others.toSorted(
     (first, second) => Math.abs(second.step - step) - Math.abs(first.step - step) || second.reward - first.reward,

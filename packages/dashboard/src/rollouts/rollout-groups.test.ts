@@ -14,7 +14,7 @@ const rollout = (job: string | null, group: number, index: number, reward: numbe
     outcome,
   }) as TrajectoryObject;
 
-test('rollouts are grouped by job and number, the best of each first, and groups say why they were dropped', () => {
+test('rollouts are grouped by job and number, the best of each first, and groups give the reason they were dropped', () => {
   const groups = groupRollouts([
     rollout('a', 0, 0, 0, 'trained'),
     rollout('a', 0, 1, 1, 'zero_advantage'),

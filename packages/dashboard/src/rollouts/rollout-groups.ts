@@ -1,8 +1,8 @@
 import type { TrajectoryObject } from '@trainyard/sdk';
 
-/** The rollouts of one scenario: what a reward is judged against. */
+/** The rollouts of one scenario, whose rewards are compared with each other. */
 export interface GroupOfRollouts {
-  /** Made of a job or log and a number in it. */
+  /** Made of the job or log and the group's number in it. */
   readonly key: string;
   readonly number: number;
   /** By reward, the best first. */
@@ -10,11 +10,11 @@ export interface GroupOfRollouts {
   readonly best: number;
   readonly worst: number;
   readonly mean: number;
-  /** Why nothing of it was trained; null where something was, or nothing is known. */
+  /** Reason that nothing of it was trained; null if something was, or if it is not known. */
   readonly reason: string | null;
 }
 
-/** In the order in which they came. */
+/** Groups rollouts, in order of their arrival. */
 export function groupRollouts(rollouts: readonly TrajectoryObject[]): GroupOfRollouts[] {
   const groups = new Map<string, TrajectoryObject[]>();
   for (const rollout of rollouts) {

@@ -11,10 +11,10 @@ import { shownName } from '../components/shown-name.ts';
 
 const ROW_HEIGHT = 38;
 const ROW_HEIGHT_WITH_EXCERPT = 60;
-/** Rows from the end at which more are asked for. */
+/** Distance from the end, in rows, at which more are loaded. */
 const AHEAD = 300;
 
-/** Any number of rollouts, one a line; only those in sight are in the page. */
+/** A list of any number of rollouts, one per line; renders only those in view. */
 export function RolloutList({
   rollouts,
   hasMore,
@@ -43,7 +43,7 @@ export function RolloutList({
     <div className="rollout-list">
       <p className="soft">
         {formatCount(rollouts.length)}
-        {hasMore ? ' so far; more come while you scroll' : ' in all'}
+        {hasMore ? ' so far; scroll for more' : ' in all'}
       </p>
       <div ref={scroller} className="rollout-scroll" role="region" aria-label="Rollouts" tabIndex={0}>
         <ul style={{ height: virtual.getTotalSize() }} onClick={(event) => follow(event, navigate)}>
@@ -58,7 +58,7 @@ export function RolloutList({
   );
 }
 
-/** Links of rows that come and go by the dozen listen to nothing themselves. */
+/** One listener for all links: rows are added and removed by the dozen. */
 function follow(event: MouseEvent, navigate: (href: string) => void): void {
   const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href]') : null;
   if (link === null || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

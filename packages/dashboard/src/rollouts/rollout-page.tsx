@@ -22,7 +22,7 @@ const VIEWS = [
   { name: 'compare', text: 'Same prompt at other steps' },
 ] as const;
 
-/** One rollout: what was said, its tokens, and what became of its prompt at other steps. */
+/** One rollout: its messages, its tokens, and its prompt at other steps. */
 export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   const { data: rollout, error } = useQuery(rolloutQuery(rolloutId));
   const [parameters] = useSearchParams();
@@ -90,7 +90,7 @@ function Conversation({ rollout }: { rollout: TrajectoryContent }) {
   if (rollout.content === null)
     return (
       <p className="soft">
-        Its words were removed with old data (<code>--trajectory-days</code>).
+        Its messages were removed with old data (<code>--trajectory-days</code>).
       </p>
     );
   const histories = conversationOf(rollout.content);

@@ -12,15 +12,15 @@ import { outcomeWords } from './outcome-words.ts';
 type Colouring = 'probability' | 'advantage' | 'gap';
 
 const COLOURINGS: readonly { name: Colouring; text: string; words: readonly [string, string] }[] = [
-  { name: 'probability', text: 'How expected', words: ['expected', 'surprising'] },
-  { name: 'advantage', text: 'Advantage', words: ['pushed away', 'pushed towards'] },
+  { name: 'probability', text: 'Probability', words: ['expected', 'surprising'] },
+  { name: 'advantage', text: 'Advantage', words: ['made less likely', 'made more likely'] },
   { name: 'gap', text: 'Trainer against sampler', words: ['less likely when trained', 'more likely when trained'] },
 ];
 
-/** Differences of log-probabilities that have the strongest colour. */
+/** Difference of log-probabilities with the strongest colour. */
 const LARGEST_GAP = 0.5;
 
-/** The tokens of a rollout, with what sampling and training know of each. */
+/** The tokens of a rollout with their data from sampling and training. */
 export function RolloutTokens({ rollout }: { rollout: TrajectoryContent }) {
   const { data, error } = useQuery(rolloutTokensQuery(rollout.id));
   const [colouring, setColouring] = useState<Colouring>('probability');
@@ -30,10 +30,10 @@ export function RolloutTokens({ rollout }: { rollout: TrajectoryContent }) {
     return (
       <>
         <p>
-          None of its tokens is kept as trained. {outcomeWords(rollout.outcome, rollout.job_id === null).long}{' '}
+          No trained tokens are kept for it. {outcomeWords(rollout.outcome, rollout.job_id === null).long}{' '}
           {choices.length === 0
-            ? 'Its replies name no tokens, or their data were removed.'
-            : 'These are its replies as they were sampled; what stands between them was never turned into tokens.'}
+            ? 'Its replies have no token ids, or their data were removed.'
+            : 'These are its replies as sampled; the messages between them have no tokens.'}
         </p>
         {choices.map((choice) => (
           <SampledTokens key={`${choice.history}.${choice.item}`} choice={choice} />
@@ -59,7 +59,7 @@ export function RolloutTokens({ rollout }: { rollout: TrajectoryContent }) {
           </select>
         </label>
         <TokenLegend tone={toneOf(colouring)} words={words} />
-        <span className="soft">Grey words are context: they were not trained.</span>
+        <span className="soft">Grey text is context and was not trained.</span>
       </div>
       {sequences.map((sequence, index) => (
         <TrainedTokens key={index} number={index} sequence={sequence} sequences={sequences} colouring={colouring} />
@@ -122,23 +122,23 @@ function SampledTokens({ choice }: { choice: SampledChoiceObject }) {
     [choice],
   );
   return (
-    <section className="token-section" aria-label={`Reply at place ${choice.item}`}>
+    <section className="token-section" aria-label={`Reply at position ${choice.item}`}>
       <div className="token-controls">
         <span>
-          Reply at place {choice.item}
+          Reply at position {choice.item}
           {choice.history === 0 ? '' : ` of history ${choice.history + 1}`}
         </span>
         <TokenLegend tone="surprise" words={['expected', 'surprising']} />
       </div>
       <TokenText
-        label={`Tokens of the reply at place ${choice.item}`}
+        label={`Tokens of the reply at position ${choice.item}`}
         tokens={tokens}
         tone="surprise"
         facts={(index) => (
           <TokenFacts
             facts={[
               ['id', choice.token_ids[index]],
-              ['sampled with', probabilityOf(choice.sampled_logprobs[index] ?? null)],
+              ['sampler probability', probabilityOf(choice.sampled_logprobs[index] ?? null)],
               ['trained', 'no'],
             ]}
           />
@@ -152,9 +152,9 @@ function trainedFacts(sequence: TokenSequenceObject, index: number): (readonly [
   const gap = gapOf(sequence, index);
   return [
     ['id', String(sequence.token_ids[index])],
-    ['sampled with', probabilityOf(sequence.sampled_logprobs[index] ?? null)],
-    ['trainer gave it', probabilityOf(sequence.trained_logprobs[index] ?? null)],
-    ...(gap === null ? [] : [['difference of logarithms', formatValue(gap)] as const]),
+    ['sampler probability', probabilityOf(sequence.sampled_logprobs[index] ?? null)],
+    ['trainer probability', probabilityOf(sequence.trained_logprobs[index] ?? null)],
+    ...(gap === null ? [] : [['log-probability difference', formatValue(gap)] as const]),
     ['advantage', formatValue(sequence.advantage)],
   ];
 }

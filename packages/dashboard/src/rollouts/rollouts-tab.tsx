@@ -22,10 +22,10 @@ import { SearchBox } from './search-box.tsx';
 import { StepPicker } from './step-picker.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** Rollouts that a step is shown with at most; a step has rarely more than some hundreds. */
+/** Maximum rollouts shown of a step; few steps have more than some hundreds. */
 const MAX_SHOWN = 20_000;
 
-/** The rollouts of a model: those of one step by group, all of them as a list, or those that say something. */
+/** The rollouts of a model: one step by group, all as a list, or search results. */
 export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
   const [parameters] = useSearchParams();
   const newestTrained = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc', split: 'train' }, { limit: 1 }));
@@ -35,7 +35,7 @@ export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
   if (newest.data === undefined || newestTrained.data === undefined) return null;
   if (first === undefined)
     return (
-      <EmptyUntilTrained title="No rollout was sent yet">
+      <EmptyUntilTrained title="No rollouts yet">
         Rollouts appear here with the first training job or log of trajectories of this model.
       </EmptyUntilTrained>
     );
@@ -138,8 +138,8 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
   if (error !== null && !isRead) return <Fault error={error} />;
   if (isComplete && rollouts.length === 0)
     return (
-      <Empty title={`No rollout of step ${step} in ${split}`}>
-        Another step or another split may have some: the newest are of step {newest.step} in {shownName(newest.split)}.
+      <Empty title={`No rollouts of step ${step} in ${split}`}>
+        Try another step or split: the newest are of step {newest.step} in {shownName(newest.split)}.
       </Empty>
     );
   return (
@@ -150,7 +150,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
           Step <strong>{step}</strong> · <strong>{counted(rollouts.length, 'rollout')}</strong> in{' '}
           {counted(groupRollouts(rollouts).length, 'group')}
           {rollouts.length === 0 ? null : ` · mean reward ${formatValue(mean(rollouts))}`}
-          {isComplete || error !== null ? null : ' · reading more …'}
+          {isComplete || error !== null ? null : ' · loading more …'}
         </p>
         <RewardHistogram
           bins={bins}
@@ -207,7 +207,7 @@ function Found({ modelId, text }: { modelId: string; text: string }) {
   const { data, error, hasNextPage, isFetching } = list;
   const more = useMorePages(list);
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
-  // A part of what was said is read at a time; the first finds are looked for until there are some.
+  // The search reads a part of the messages at a time; load until there are enough results.
   const isEmpty = rollouts.length < 20;
   useEffect(() => {
     if (isEmpty) more();
@@ -218,14 +218,14 @@ function Found({ modelId, text }: { modelId: string; text: string }) {
       <p role="status">
         {isFetching
           ? `Searching … ${formatCount(rollouts.length)} found so far`
-          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts say “${shownName(text)}”`}
+          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts contain “${shownName(text)}”`}
       </p>
       {rollouts.length === 0 ? null : <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />}
     </>
   );
 }
 
-/** All pages, one after the other. */
+/** Loads all pages, one after the other. */
 function useAllPages(modelId: string, filter: RolloutFilter) {
   const list = useInfiniteQuery(rolloutPagesQuery(modelId, filter));
   const { data, error, hasNextPage } = list;

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 
 import { Button } from '../components/button.tsx';
 
-/** Something that is said in rollouts, searched when it is submitted: it is read from the disk. */
+/** A search in messages of rollouts. Runs on submit, because the service reads them from disk. */
 export function SearchBox({ text, onSearch }: { text: string; onSearch: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   useEffect(() => setTyped(text), [text]);
@@ -18,8 +18,8 @@ export function SearchBox({ text, onSearch }: { text: string; onSearch: (text: s
       <input
         className="input"
         type="search"
-        aria-label="Search in what is said"
-        placeholder="Search in what is said"
+        aria-label="Search messages"
+        placeholder="Search messages"
         maxLength={200}
         value={typed}
         onChange={({ target }) => setTyped(target.value)}

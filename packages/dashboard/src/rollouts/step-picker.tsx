@@ -2,10 +2,7 @@ import { useEffect, useState } from 'react';
 
 import { Button } from '../components/button.tsx';
 
-/**
- * One step of a model: the one before, the one behind, or by its number.
- * @param steps those that are known to have something
- */
+/** Selects a step of a model: the previous, the next, or by number. @param steps steps known to have data */
 export function StepPicker({
   step,
   steps,
@@ -31,7 +28,7 @@ export function StepPicker({
         else setTyped(String(step));
       }}
     >
-      <Button look="quiet" aria-label="Step before" disabled={before === null} onClick={() => onStep(before!)}>
+      <Button look="quiet" aria-label="Previous step" disabled={before === null} onClick={() => onStep(before!)}>
         ‹
       </Button>
       <label className="inline-field">
@@ -41,13 +38,13 @@ export function StepPicker({
           inputMode="numeric"
           value={typed}
           onChange={({ target }) => setTyped(target.value)}
-          // Whoever only passes by with Tab asks for no other step.
+          // Leaving the input unchanged selects no other step.
           onBlur={({ target }) => {
             if (typed !== String(step)) target.form?.requestSubmit();
           }}
         />
       </label>
-      <Button look="quiet" aria-label="Step behind" disabled={after === null} onClick={() => onStep(after!)}>
+      <Button look="quiet" aria-label="Next step" disabled={after === null} onClick={() => onStep(after!)}>
         ›
       </Button>
       <Button look="quiet" disabled={step === newest} onClick={() => onStep(newest)}>

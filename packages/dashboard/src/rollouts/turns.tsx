@@ -10,7 +10,7 @@ const NAMES: Readonly<Record<string, string>> = {
   tool: 'Tool',
 };
 
-/** Messages one below the other, with what was thought and which tools were called. */
+/** Messages one below the other, with reasoning and tool calls. */
 export function Turns({ turns }: { turns: readonly Turn[] }) {
   return (
     <ol className="turns">
@@ -36,7 +36,7 @@ export function Turns({ turns }: { turns: readonly Turn[] }) {
               <pre>{call.arguments}</pre>
             </div>
           ))}
-          {turn.content === '' && turn.calls.length === 0 ? <p className="soft">(nothing)</p> : null}
+          {turn.content === '' && turn.calls.length === 0 ? <p className="soft">(empty)</p> : null}
         </li>
       ))}
     </ol>

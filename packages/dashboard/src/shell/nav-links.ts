@@ -1,4 +1,4 @@
-/** The pages that the navigation leads to; those of a model are reached from its own page. */
+/** Pages in the navigation; those of a model are linked from its own page. */
 export const NAV_LINKS = [
   { href: '/models', text: 'Models' },
   { href: '/chat', text: 'Chat' },

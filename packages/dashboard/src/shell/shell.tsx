@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { SessionObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
-import { useServiceEvents, useServiceIsThere } from '../api/events.ts';
+import { useServiceEvents, useIsServiceUp } from '../api/events.ts';
 import { signOut } from '../api/session.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -11,7 +11,7 @@ import { NAV_LINKS } from './nav-links.ts';
 import { ThemeButton } from './theme-button.tsx';
 import { shownName } from '../components/shown-name.ts';
 
-/** What stands around every page: where to go, who is signed in. */
+/** Frame of every page: navigation and the signed-in key. */
 export function Shell({
   sessionKey,
   children,
@@ -21,11 +21,11 @@ export function Shell({
 }) {
   const [location] = useLocation();
   useServiceEvents(sessionKey.id);
-  const isThere = useServiceIsThere();
+  const isThere = useIsServiceUp();
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
-        To the content
+        Skip to content
       </a>
       <header className="sidebar">
         <Link href="/models" className="brand">
@@ -62,9 +62,7 @@ export function Shell({
       <div>
         <div className="shell-notice" aria-live="polite">
           {isThere ? null : (
-            <Notice tone="warn">
-              The service does not answer. What is shown is from before; it is asked again and again.
-            </Notice>
+            <Notice tone="warn">The service does not answer. Showing earlier data and retrying.</Notice>
           )}
         </div>
         {children}

@@ -1,11 +1,11 @@
-/** The path that sign-in links have. */
+/** Path of sign-in links. */
 export const SIGN_IN_PATH = '/sign-in';
 
 /**
- * The code of a sign-in link, which stands behind the `#` of the address: no server and no log has seen it there. It is taken out of the address and of
- * the history before anything is done with it.
+ * Reads the code of a sign-in link, which follows `#` in the address and so reaches no server or log. Removes
+ * it from the address and the history first.
  *
- * @returns null when the page was opened in another way
+ * @returns null if the page was not opened by such a link
  */
 export function takeSignInCode(): string | null {
   const code = location.pathname === SIGN_IN_PATH ? location.hash.slice(1) : '';

@@ -8,7 +8,7 @@ import { Command } from '../components/command.tsx';
 import { Fault } from '../components/fault.tsx';
 import { takeSignInCode } from './sign-in-code.ts';
 
-/** The first thing that a person sees who is not signed in: a link has done it in a moment, a key can be pasted. */
+/** The page for users who are not signed in. A sign-in link signs in by itself; a key can be pasted. */
 export function SignInPage() {
   const [key, setKey] = useState('');
   const [isBusy, setIsBusy] = useState(false);
@@ -60,8 +60,8 @@ export function SignInPage() {
         </Button>
         <div>
           <p>
-            The service printed a link that signs in when it started. On its machine, the key of the first start is in
-            the file <code>admin-key</code> of the data folder:
+            When it started, the service printed a link that signs in. On its machine, the first key is in the file{' '}
+            <code>admin-key</code> of the data folder:
           </p>
         </div>
         <Command text="cat .trainyard/admin-key" />

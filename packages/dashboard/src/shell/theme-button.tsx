@@ -4,7 +4,7 @@ import { type Theme, useTheme } from './use-theme.ts';
 const NEXT: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
 const WORDS: Readonly<Record<Theme, string>> = { system: 'Auto', light: 'Light', dark: 'Dark' };
 
-/** Goes through the themes. */
+/** Switches to the next theme. */
 export function ThemeButton() {
   const [theme, setTheme] = useTheme();
   return (

@@ -6,13 +6,13 @@ const NAME = 'trainyard-theme';
 const listeners = new Set<() => void>();
 const prefersDark = matchMedia('(prefers-color-scheme: dark)');
 
-/** The person's choice; what the system prefers until there is one. */
+/** The chosen theme, or `system` if none was chosen. */
 function readTheme(): Theme {
   const kept = localStorage.getItem(NAME);
   return kept === 'light' || kept === 'dark' ? kept : 'system';
 }
 
-/** Puts the theme onto the page; styles and charts go by `data-theme`. */
+/** Applies the theme to the page; styles and charts follow `data-theme`. */
 export function applyTheme(): void {
   const theme = readTheme();
   document.documentElement.dataset['theme'] = theme === 'system' ? (prefersDark.matches ? 'dark' : 'light') : theme;
@@ -30,7 +30,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** @returns what the person chose, and how to choose */
+/** @returns the chosen theme, and a function that changes it */
 export function useTheme(): readonly [Theme, (theme: Theme) => void] {
   return [useSyncExternalStore(subscribe, readTheme), setTheme];
 }

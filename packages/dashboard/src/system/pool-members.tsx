@@ -19,19 +19,19 @@ const NAMES: Readonly<Record<Member['kind'], readonly [one: string, several: str
   vllm: ['vLLM server', 'vLLM servers'],
 };
 
-/** As people count them: 2 engines. @param members all of one kind */
+/** A count with its noun: 2 engines. @param members all of one kind */
 export function countOf(members: readonly Member[]): string {
   const [one, several] = NAMES[members[0]?.kind ?? 'engine'];
   return `${members.length} ${members.length === 1 ? one : several}`;
 }
 
-/** The engines or vLLM servers that sample from a base model, each with what it does now. */
+/** The engines or vLLM servers of a base model, each with its current load. */
 export function PoolMembers({ members }: { members: readonly Member[] }) {
   const [, several] = NAMES[members[0]?.kind ?? 'engine'];
   return <DataTable caption={several} columns={COLUMNS} rows={members} keyOf={({ url }) => url} />;
 }
 
-/** Steps that a server has, one per line. */
+/** Loaded steps of a server, one per line. */
 function namesOf(steps: Member['steps']): string {
   return steps.map(({ model, step }) => `${model}:step${step}`).join('\n');
 }

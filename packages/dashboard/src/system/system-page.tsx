@@ -15,7 +15,7 @@ import { countOf, PoolMembers } from './pool-members.tsx';
 
 type Host = HostsObject['sampling']['hosts'][number];
 
-/** The parts of the service: what samples, what trains, what remembers. */
+/** The parts of the service: engines, trainers and stores. */
 export function SystemPage() {
   const { data, error } = useQuery(hostsQuery);
   const { data: queue } = useQuery(queueQuery);
@@ -43,7 +43,7 @@ export function SystemPage() {
                       },
                     ],
               ),
-              { name: 'Jobs that have not ended', value: queue?.data.length ?? '–' },
+              { name: 'Unfinished jobs', value: queue?.data.length ?? '–' },
             ]}
           />
           <div className="hosts">
@@ -63,10 +63,10 @@ export function SystemPage() {
 
 function PartState({ trouble }: { trouble: string | null }) {
   return trouble === null ? (
-    <StatusDot tone="good">works</StatusDot>
+    <StatusDot tone="good">healthy</StatusDot>
   ) : (
     <>
-      <StatusDot tone="bad">trouble</StatusDot> <small>{trouble}</small>
+      <StatusDot tone="bad">failing</StatusDot> <small>{trouble}</small>
     </>
   );
 }
@@ -74,12 +74,12 @@ function PartState({ trouble }: { trouble: string | null }) {
 function HostCard({ host }: { host: Host }) {
   const { prefix_query_tokens: queried, prefix_hit_tokens: hit } = host;
   const hits = !queried || hit === null ? null : hit / queried;
-  const isElsewhere = host.members.length > 0;
+  const isRemote = host.members.length > 0;
   return (
     <section className="card host" aria-label={host.base_model}>
       <header>
         <h2>{host.base_model}</h2>
-        {isElsewhere ? (
+        {isRemote ? (
           <span className="soft">{countOf(host.members)}</span>
         ) : (
           <StatusDot tone={host.is_loaded ? 'good' : 'plain'}>
@@ -87,17 +87,17 @@ function HostCard({ host }: { host: Host }) {
           </StatusDot>
         )}
       </header>
-      {isElsewhere ? <PoolMembers members={host.members} /> : <KvCache host={host} />}
+      {isRemote ? <PoolMembers members={host.members} /> : <KvCache host={host} />}
       <Facts
         facts={[
-          { name: 'Requests', value: countIfTold(host.num_requests) },
-          { name: 'In the batch', value: countIfTold(host.num_running) },
-          { name: 'Waiting', value: countIfTold(host.num_waiting) },
-          { name: 'Adapters', value: countIfTold(host.num_adapters) },
+          { name: 'Requests', value: countOrDash(host.num_requests) },
+          { name: 'In the batch', value: countOrDash(host.num_running) },
+          { name: 'Waiting', value: countOrDash(host.num_waiting) },
+          { name: 'Adapters', value: countOrDash(host.num_adapters) },
           { name: 'Longest sequence', value: formatCount(host.max_model_len) },
           { name: 'Training', value: host.untrainable === null ? 'possible' : `not possible: ${host.untrainable}` },
-          { name: 'Preemptions', value: countIfTold(host.num_preemptions) },
-          { name: 'Sampled', value: countIfTold(host.generated_tokens) },
+          { name: 'Preemptions', value: countOrDash(host.num_preemptions) },
+          { name: 'Sampled', value: countOrDash(host.generated_tokens) },
           { name: 'Prefix hits', value: hits === null ? '–' : `${(hits * 100).toFixed(0)} %` },
         ]}
       />
@@ -105,8 +105,8 @@ function HostCard({ host }: { host: Host }) {
   );
 }
 
-/** Numbers of the whole service are for the admins of its own entity. */
-function countIfTold(count: number | null): string {
+/** A count, or a dash if the key may not read it: only admins of the service's own entity get totals. */
+function countOrDash(count: number | null): string {
   return count === null ? '–' : formatCount(count);
 }
 
@@ -117,7 +117,7 @@ function KvCache({ host }: { host: Host }) {
     <Progress
       label="KV cache in use"
       value={capacity === 0 ? 0 : used / capacity}
-      text={`KV cache: ${formatCount(used)} of ${formatCount(capacity)} tokens, ${formatCount(cached)} kept for later`}
+      text={`KV cache: ${formatCount(used)} of ${formatCount(capacity)} tokens, ${formatCount(cached)} cached`}
     />
   );
 }

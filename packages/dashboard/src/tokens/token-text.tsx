@@ -6,18 +6,18 @@ import { type ToneLevel, visibleToken } from './token-tone.ts';
 export interface ShownToken {
   readonly text: string;
   readonly level: ToneLevel;
-  /** Nothing was sampled here: it is shown, and nothing is said of it. */
+  /** True for text that was not sampled; it has no colour and no facts. */
   readonly isContext: boolean;
 }
 
-/** Arrow keys go from token to token. */
+/** Arrow keys move from token to token. */
 const MOVES: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /**
- * A text by its tokens, each with a colour and a line as strong as it. One of them is looked at, by the mouse or with the arrow keys; what is to be said of it
- * stands below.
+ * A text by its tokens, each with a colour and a line of matching strength. The mouse or the arrow keys select
+ * one, and its facts are shown below.
  *
- * @param facts of the token that is looked at
+ * @param facts of the selected token
  */
 export function TokenText({
   label,
@@ -66,7 +66,7 @@ export function TokenText({
       </div>
       <div className="token-facts" aria-live="polite">
         {current === null || tokens[current] === undefined ? (
-          <span className="soft">Point at a token, or go there with Tab and the arrow keys.</span>
+          <span className="soft">Point at a token, or select one with Tab and the arrow keys.</span>
         ) : (
           <>
             <strong>{visibleToken(tokens[current].text)}</strong>
@@ -142,7 +142,7 @@ const Token = memo(function Token({
   );
 });
 
-/** Names and values of a token that is looked at. */
+/** Names and values of the selected token. */
 export function TokenFacts({ facts }: { facts: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl>
@@ -156,7 +156,7 @@ export function TokenFacts({ facts }: { facts: readonly (readonly [name: string,
   );
 }
 
-/** The colours, and what they mean. */
+/** Legend of the colours. */
 export function TokenLegend({ tone, words }: { tone: 'surprise' | 'signed'; words: readonly [string, string] }) {
   const levels = tone === 'surprise' ? [0, 1, 2, 3, 4] : [-4, -2, 0, 2, 4];
   return (

@@ -1,17 +1,17 @@
-/** Strength of a colour from 0, none, to 4; its sign says which of two colours. */
+/** Strength of a colour, 0 (none) to 4; the sign selects one of two colours. */
 export type ToneLevel = -4 | -3 | -2 | -1 | 0 | 1 | 2 | 3 | 4;
 
-/** Probabilities below which a token is the less expected. */
+/** Probabilities below which a token gets the next stronger colour. */
 const SURPRISES = [0.8, 0.4, 0.1, 0.01] as const;
 
-/** How little a token was expected: 0 for one with a probability of 0.8 and more, 4 below 0.01. */
+/** Level of surprise: 0 for a probability of 0.8 and more, 4 below 0.01. */
 export function surpriseLevel(logprob: number | null): ToneLevel {
   if (logprob === null) return 0;
   const probability = Math.exp(logprob);
   return SURPRISES.filter((limit) => probability < limit).length as ToneLevel;
 }
 
-/** The level of a value that has a sign, against the largest of its kind. */
+/** Level of a signed value, relative to the largest of its kind. */
 export function signedLevel(value: number | null, largest: number): ToneLevel {
   if (value === null || value === 0 || largest <= 0) return 0;
   const level = Math.min(4, Math.ceil((Math.abs(value) / largest) * 4));
@@ -26,7 +26,7 @@ export function formatProbability(logprob: number): string {
   return percent === 0 ? '0 %' : Math.exp(logprob).toExponential(0);
 }
 
-/** A token as it can be seen: blanks and line ends have signs of their own. */
+/** A token with visible signs for blanks and line ends. */
 export function visibleToken(text: string): string {
   if (text === '') return '∅';
   return text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replaceAll(' ', '␣');

@@ -6,7 +6,7 @@ import { formatCount } from '../components/numbers.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Tokens of each day: below what was read, above what was written. */
+/** Tokens per day: prompt tokens below, completion tokens above. */
 export function DayBars({ groups, days }: { groups: readonly UsageGroupObject[]; days: number }) {
   const byDay = new Map(groups.map((group) => [group.day, group]));
   const today = Math.floor(client.now() / DAY_MS);

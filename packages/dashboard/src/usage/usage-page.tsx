@@ -14,7 +14,7 @@ import { DayBars } from './day-bars.tsx';
 
 const SPANS = [7, 30, 90] as const;
 
-/** Tokens of the last days: by day, project, key and model. */
+/** Tokens of the last days by day, project, key and model. */
 export function UsagePage() {
   const [days, setDays] = useState<number>(30);
   const { data, error } = useQuery(usageQuery('day', days));
@@ -29,8 +29,8 @@ export function UsagePage() {
     >
       {error === null ? null : <Fault error={error} />}
       {data === undefined ? null : data.data.length === 0 ? (
-        <EmptyUntilTrained title="Nothing was sampled or trained in these days" command={TRAINS_BY_EXAMPLE}>
-          Every request and every training job counts its tokens here, for its key and its project.
+        <EmptyUntilTrained title="No usage in these days" command={TRAINS_BY_EXAMPLE}>
+          Every request and every training job counts its tokens here, by key and project.
         </EmptyUntilTrained>
       ) : (
         <>

@@ -4,7 +4,7 @@ import { Button, type ButtonLook } from '../button.tsx';
 import { faultText } from '../fault.tsx';
 import { useToast } from './toasts.tsx';
 
-/** A button whose work takes a moment and may fail, which is said. */
+/** A button with asynchronous work; shows its error if it fails. */
 export function ActionButton({
   onAct,
   ...rest

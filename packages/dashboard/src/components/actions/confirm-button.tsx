@@ -5,7 +5,7 @@ import { Dialog } from './dialog.tsx';
 import { Fault } from '../fault.tsx';
 import { shownIfText } from '../shown-name.ts';
 
-/** A button whose work cannot be undone: it asks first, and says why the work failed. */
+/** A button for work that cannot be undone: asks first, and shows the error if it fails. */
 export function ConfirmButton({
   label,
   name = label,
@@ -15,7 +15,7 @@ export function ConfirmButton({
   onConfirm,
 }: {
   label: string;
-  /** For who does not see what the button stands beside. */
+  /** Accessible name, for users who cannot see the context of the button. */
   name?: string;
   look?: ButtonLook;
   question: string;
@@ -46,7 +46,7 @@ export function ConfirmButton({
       <Dialog title={question} description={explanation} isOpen={isOpen} onClose={() => setIsOpen(false)}>
         {fault === null ? null : <Fault error={fault} />}
         <div className="dialog-actions">
-          <Button onClick={() => setIsOpen(false)}>No</Button>
+          <Button onClick={() => setIsOpen(false)}>Cancel</Button>
           <Button look="danger" isBusy={isBusy} onClick={() => void confirm()}>
             {label}
           </Button>

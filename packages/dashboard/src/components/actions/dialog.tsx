@@ -3,7 +3,10 @@ import { Dialog as Radix } from 'radix-ui';
 import { type ReactNode, useRef } from 'react';
 import { shownName } from '../shown-name.ts';
 
-/** Something that is asked for over the page; Escape leaves it. The focus goes back to what it came from, or to the page where that is gone. */
+/**
+ * A modal dialog; Escape closes it. The focus returns to the element that opened it, or to the page if that is
+ * gone.
+ */
 export function Dialog({
   title,
   description,

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { Button, type ButtonLook } from '../button.tsx';
 import { shownIfText } from '../shown-name.ts';
 
-/** A button that opens a list of things to do; `MenuItem` and `MenuCheck` go into it. */
+/** A button that opens a list of actions: `MenuItem` and `MenuCheck`. */
 export function Menu({
   label,
   name = label,
@@ -37,7 +37,7 @@ export function MenuItem({ children, onSelect }: { children: ReactNode; onSelect
   return <DropdownMenu.Item onSelect={onSelect}>{children}</DropdownMenu.Item>;
 }
 
-/** Brings more choices; the menu stays open for them. */
+/** Loads more choices and keeps the menu open. */
 export function MenuMore({ children, onSelect }: { children: ReactNode; onSelect: () => void }) {
   return (
     <DropdownMenu.Item
@@ -51,7 +51,7 @@ export function MenuMore({ children, onSelect }: { children: ReactNode; onSelect
   );
 }
 
-/** One of several choices; the menu stays open for the next. */
+/** One of several choices; keeps the menu open. */
 export function MenuCheck({
   children,
   isChecked,

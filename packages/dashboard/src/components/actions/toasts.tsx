@@ -9,7 +9,7 @@ const SHOWN_MS = 6_000;
 type ShowToast = (text: string, tone?: Tone) => void;
 const ToastContext = createContext<ShowToast>(() => undefined);
 
-/** Short words about something that was just done, in the corner of the page. */
+/** Short notices in the corner of the page about actions just done. */
 export function Toasts({ children }: { children: ReactNode }) {
   const [toasts, setToasts] = useState<readonly { id: number; text: string; tone: Tone }[]>([]);
   const show = useCallback<ShowToast>((text, tone = 'plain') => {
