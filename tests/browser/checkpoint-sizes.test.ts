@@ -16,7 +16,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   });
   afterAll(async () => dashboard?.close());
 
-  test('each checkpoint has its size, what of it is optimizer state and why it is kept, and the list has the sum', async () => {
+  test('each checkpoint has its size, its share of optimizer state and the reason it is kept, and the list has the sum', async () => {
     const path = `/preview/models/${dashboard.modelId}/checkpoints?order=desc&limit=100`;
     const sizes = async () =>
       (await dashboard.api<{ data: CheckpointObject[] }>('GET', path)).data.map(

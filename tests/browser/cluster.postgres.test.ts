@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
   const troubles: string[] = [];
   beforeAll(async () => {
     const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-    assert(programs !== undefined, 'the project `postgres` says where the server is');
+    assert(programs !== undefined, 'the project `postgres` starts the server');
     cluster = await PostgresCluster.start(programs);
     parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });
     api = await parts.api();
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
   const fact = (name: string) => page.locator('dt', { hasText: new RegExp(`^${name}$`) }).locator('+ dd');
   const text = (name: string) => fact(name).first().textContent();
 
-  test('without engines and trainers each is told', async () => {
+  test('missing engines and trainers are reported', async () => {
     await open('System');
     await expect.poll(() => text('Sampling'), WAIT).toContain('no engine is available');
     expect(await text('Training')).toContain('no trainer is running');
@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
   });
 
   let engines: ServicePart[];
-  test('engines that come are engines, with their software, and what prompts found in memory is a part of them', async () => {
+  test('new engines appear with their software, and the cached share of prompts is shown', async () => {
     engines = [await parts.part('engine'), await parts.part('engine')];
     const rows = page.getByRole('table', { name: 'engines' }).locator('tbody tr');
     await expect.poll(() => rows.count(), WAIT).toBe(2);
@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     expect(hits).toBeLessThan(queries!);
   });
 
-  test('a job says what it waits for, and is trained once a trainer is there', async () => {
+  test('a job shows the reason it waits, and is trained once there is a trainer', async () => {
     const model = await client.models.register({ project: 'parts', name: 'agent', base_model: BASE });
     const groups = await Promise.all(
       [1, 2].map((seed) => scoredGroup(client, 'agent', { seed, prompt: `Say ${seed}.` })),
@@ -104,7 +104,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
       .toEqual([expect.stringMatching(/^training1/), expect.stringMatching(/^chat/)]);
   }, 200_000);
 
-  test('an engine that is killed is down, with the reason, and the other one goes on', async () => {
+  test('a killed engine is shown as down with the reason, and the other one continues', async () => {
     await open('System');
     await engines[0]!.end('SIGKILL');
     const rows = page.getByRole('table', { name: 'engines' }).locator('tbody tr');

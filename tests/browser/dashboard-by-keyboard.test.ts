@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     ['/keys', 'New key'],
     ['/keys', 'Limits of admin'],
     ['/keys', 'Revoke admin'],
-  ])('%s: a dialog gives the focus back to "%s"', async (path, name) => {
+  ])('%s: closing a dialog returns the focus to "%s"', async (path, name) => {
     const page = await dashboard.signedIn(path);
     await press(page, name);
     await page.getByRole('dialog').waitFor();
@@ -38,7 +38,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('a dialog that took away what it came from leaves the focus on the page', async () => {
+  test('if a dialog removes the element that opened it, the focus goes to the page', async () => {
     const page = await dashboard.signedIn(model('checkpoints'));
     await press(page, 'Delete step 3');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).press('Enter');
@@ -47,7 +47,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('a button keeps the focus while it is busy, and is pressed once', async () => {
+  test('a busy button keeps the focus and acts once', async () => {
     const page = await dashboard.signedIn('/jobs');
     await page.getByRole('cell', { name: 'paused' }).waitFor();
     await page.getByRole('table').getByRole('link').first().click();
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('who passes the step with Tab stays where they are', async () => {
+  test('passing the step input with Tab changes nothing', async () => {
     const page = await dashboard.signedIn(`${model('rollouts')}?text=the`);
     const step = page.getByLabel('Step', { exact: true });
     await step.focus();
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     ['rollouts?text=a', /\/trajectories\?/],
     ['checkpoints', /\/checkpoints\?/],
     ['jobs', /\/training-jobs\?/],
-  ])('%s: a page of the list that is refused is asked for once, and said', async (tab, pattern) => {
+  ])('%s: a refused page of the list is requested once, and the error is shown', async (tab, pattern) => {
     const page = await dashboard.signedIn('/models');
     let numAsked = 0;
     await page.route(pattern, async (route) => {
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('a chart is compared with any model, also beyond the first page of them', async () => {
+  test('a chart can be compared with any model, beyond the first page of models too', async () => {
     const page = await dashboard.signedIn('/models');
     await page.route(/\/preview\/models\?/, async (route) => {
       const after = new URL(route.request().url()).searchParams.get('after');
@@ -129,14 +129,14 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.goto(dashboard.origin + model('charts'));
     await press(page, /^Compare/);
     const { y, height } = (await page.getByRole('menu').boundingBox())!;
-    expect(y + height, 'nothing of it is outside the window').toBeLessThanOrEqual(page.viewportSize()!.height);
+    expect(y + height, 'nothing extends beyond the window').toBeLessThanOrEqual(page.viewportSize()!.height);
     await page.getByRole('menuitem', { name: 'More models' }).press('Enter');
     await page.getByRole('menuitemcheckbox', { name: 'demo/an older one' }).waitFor();
     expect(await page.getByRole('menuitem', { name: 'More models' }).count()).toBe(0);
     await page.context().close();
   });
 
-  test('a page over plain HTTP copies too; where nothing can be copied that is said', async () => {
+  test('a page over plain HTTP can copy too, and a failure is shown', async () => {
     const page = await dashboard.signedIn('/models', { permissions: ['clipboard-read'] });
     const complaints: string[] = [];
     page.on('pageerror', ({ message }) => complaints.push(message));
@@ -154,7 +154,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('a key ends with the day that was chosen, where the browser is; a day beyond the year 9999 makes no key', async () => {
+  test("a key ends with the chosen day in the browser's time zone; a day after the year 9999 creates no key", async () => {
     const page = await dashboard.signedIn('/keys', { timezoneId: 'America/Los_Angeles' });
     const make = async (name: string, until: string) => {
       await press(page, 'New key');
@@ -173,7 +173,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('in forced colours bars are seen, and so is what is chosen', async () => {
+  test('forced colours keep bars and selections visible', async () => {
     const page = await dashboard.signedIn(model('rollouts'), { forcedColors: 'active' });
     const styleOf = async (selector: string, property: string) =>
       await page

@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     ['light', 390],
     ['dark', 390],
   ] as const)(
-    'every page in %s at %i px: its content, nothing wider than the window, no violation of axe, a silent console',
+    'every page in %s at %i px: its content, nothing wider than the window, no violation of axe, an empty console',
     async (colorScheme, width) => {
       const { context, page, complaints } = await signedIn({ colorScheme, viewport: { width, height: 860 } });
       for (const [path, name, content] of pages()) {
@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     },
   );
 
-  test('names without a place to break are broken where they do not fit: no page is wider than a narrow window', async () => {
+  test('long names without break points wrap: no page is wider than a narrow window', async () => {
     const { context, page } = await signedIn({ viewport: { width: 360, height: 860 } });
     await api('POST', '/keys', { name: LONG, scopes: ['inference'] });
     const model = `/models/${longId}`;
@@ -146,7 +146,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('an address of what is not there says so, whatever it has in place of an id', async () => {
+  test('an address of a missing page reports so, with any text as its id', async () => {
     const { context, page, complaints } = await signedIn();
     for (const kind of ['models', 'jobs', 'rollouts']) {
       for (const id of ['%25', '%2525', '%2F', 'a%20b']) {
@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('a link signs in once, its code is in no address that stays, and signing out ends it in every tab', async () => {
+  test('a link signs in once, its code stays in no address, and signing out ends the session in every tab', async () => {
     const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
     const context = await browser.newContext();
     const page = await context.newPage();
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('a page of another port reads and writes nothing with the session', async () => {
+  test('a page of another port cannot read or write with the session', async () => {
     const { context, page } = await signedIn();
     await page.route('http://localhost:9/*', (route) => route.fulfill({ contentType: 'text/html', body: 'hello' }));
     await page.goto('http://localhost:9/');
@@ -194,7 +194,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('with the keyboard alone: sign in by a key, go to the keys, make one, revoke it', async () => {
+  test('by keyboard only: sign in with a key, open the keys, create one, revoke it', async () => {
     const context = await browser.newContext();
     const complaints = complaintsOf(context);
     const page = await context.newPage();
@@ -233,7 +233,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('limits of a key are given with it, shown, changed, and told to who is above them', async () => {
+  test('limits of a key are set at creation, shown, changed, and reported to a client above them', async () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/keys`);
     await page.getByRole('button', { name: 'New key' }).click();
@@ -275,7 +275,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('a chart has a table that says the same, a file, and points that lead to their rollouts', async () => {
+  test('a chart has a table with the same numbers, a CSV file, and points that link to their rollouts', async () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/models/${modelId}`);
     const { data } = (await (await api('GET', `/preview/models/${modelId}/series?name=train/reward`)).json()) as {
@@ -307,7 +307,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('another model is drawn over it, smoothed and on a logarithm, and all of that is in the address', async () => {
+  test('another model is added to the chart, smoothed and logarithmic, and the address contains all of that', async () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/models/${modelId}/charts`);
     await page.getByRole('button', { name: 'Compare' }).click();
@@ -329,7 +329,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('charts show a part of the steps: dragged over, given by keyboard, and all of them again', async () => {
+  test('charts show a range of steps: by dragging, by keyboard, and reset to all', async () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/models/${modelId}/charts`);
     const reward = page.getByRole('region', { name: 'Reward', exact: true });
@@ -377,7 +377,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('events change what is shown: a new model appears, a paused job that is resumed goes on', async () => {
+  test('events update the page: a new model appears, and a resumed job continues', async () => {
     const { context, page } = await signedIn();
     await page.goto(`${origin}/models`);
     await page.getByRole('link', { name: 'short-answers' }).waitFor();
@@ -395,7 +395,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('what happens before the stream of events has begun is shown when it has', async () => {
+  test('events before the start of the stream appear once it has started', async () => {
     const { context, page } = await signedIn();
     const isMade = Promise.withResolvers<void>();
     let numHeld = 0;
@@ -419,7 +419,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('a checkpoint is deleted after a question', async () => {
+  test('a checkpoint is deleted after a confirmation', async () => {
     const { context, page } = await signedIn();
     await page.goto(`${origin}/models/${modelId}/checkpoints`);
     await page.getByRole('button', { name: 'Delete step 3' }).click();
@@ -434,7 +434,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
-  test('its files are cached for ever and its page never is; unknown paths of the API stay JSON, and curl gets text', async () => {
+  test('its files are cached forever and its page is not; unknown API paths stay JSON, and curl gets text', async () => {
     const page = await fetch(`${origin}/models/anything/charts`, { headers: { accept: 'text/html' } });
     expect(page.headers.get('cache-control')).toBe('no-store');
     expect(page.headers.get('content-security-policy')).toMatch(

@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     return (await client.trainingJobs.create({ model_id: modelId, trajectory_groups: groups })).id;
   }
 
-  test('each shows a new job and how far it is, by one stream for all', async () => {
+  test('each shows a new job and its progress, over one shared stream', async () => {
     await goTo(['/jobs', `/models/${modelId}`]);
     await expect.poll(() => streams).toEqual(['/v1/preview/events']);
     const jobId = await submit();
@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('each shows the events of a job that it was opened on before they were', async () => {
+  test('each shows the events of a job whose page it opened before they happened', async () => {
     await client.trainingJobs.wait(await submit());
     const running = await submit();
     const held = await submit();
@@ -126,7 +126,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('there is no stream when none of them is seen, and one again when one is', async () => {
+  test('the stream ends when all windows are hidden, and a new one starts when one is visible', async () => {
     const see = async (page: Page, state: 'hidden' | 'visible') =>
       await page.evaluate(
         `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });

@@ -11,7 +11,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
   });
   afterAll(async () => await dashboard?.close());
 
-  test.each([-1, 1])('tells ages by the clock of the service where the own one is %i day off', async (days) => {
+  test.each([-1, 1])("shows ages by the service's clock if the local one is %i day off", async (days) => {
     const page = await dashboard.signedIn('/models');
     await page.addInitScript(
       `const now = Date.now.bind(Date); Date.now = () => now() + ${days} * 86_400_000;
@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
-  test('shows the marks of names that turn text around, in no place the marks themselves', async () => {
+  test('shows direction marks in names as code points, never as the marks themselves', async () => {
     const mark = '\u202e';
     const name = `safe${mark}gpj.exe\u200f`;
     const shown = 'safe\\u202egpj.exe\\u200f';

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-test('every reason for which training leaves something out has its words in the dashboard', () => {
+test('every reason for leaving out a rollout has a text in the dashboard', () => {
   const [, union = ''] =
     /export type DropReason =([^;]*);/.exec(read('packages/trainer/src/rollouts/sequence-report.ts')) ?? [];
   const reasons = Array.from(union.matchAll(/'([a-z_]+)'/g), ([, reason]) => reason!);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasBrowser } from '../support/browser.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 
-describe.skipIf(!hasBrowser())('a page that was left open', () => {
+describe.skipIf(!hasBrowser())('a page that stays open', () => {
   let dashboard: SeededDashboard;
   beforeAll(async () => {
     dashboard = await SeededDashboard.open();
@@ -20,7 +20,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
   };
   const away = (page: Page) => page.getByText('The service does not answer.').first();
 
-  test('leads to the sign-in page as soon as its key is revoked', async () => {
+  test('goes to the sign-in page as soon as its key is revoked', async () => {
     const key = await dashboard.api<{ id: string; secret: string }>('POST', '/keys', {
       name: 'viewer',
       scopes: ['admin'],
@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     for (const page of open) await page.context().close();
   });
 
-  test('says that the service is away, signs nobody out without a word, and shows what has changed when it is back', async () => {
+  test('reports that the service is away, keeps users signed in, and shows the changes once it is back', async () => {
     const open = await Promise.all((await pages()).map(async (path) => await dashboard.signedIn(path)));
     const [models, , job] = open as [Page, Page, Page];
     await job.getByText('paused after').waitFor();
@@ -55,7 +55,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     for (const page of open) await page.context().close();
   });
 
-  test('knows a service that refuses for now from a proxy that does not reach it', async () => {
+  test('distinguishes a service that refuses for now from a proxy that cannot reach it', async () => {
     const page = await dashboard.signedIn('/models');
     const answer = async (status: number, headers: Record<string, string>) => {
       await page.route(/\/preview\/training-/, async (route) => await route.fulfill({ status, headers, json: {} }));
@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     await page.context().close();
   });
 
-  test('shows what they see who signed in in another tab, and nothing of before', async () => {
+  test('shows the data of the key that signed in in another tab, and nothing from before', async () => {
     const key = { name: 'of others', scopes: ['admin'], entity: 'others' };
     const { secret } = await dashboard.api<{ secret: string }>('POST', '/keys', key);
     const page = await dashboard.signedIn('/models');
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     await page.context().close();
   });
 
-  test('without a worker for all windows it holds no connection while it is hidden, and goes on when it is seen again', async () => {
+  test('without a shared worker it holds no connection while hidden, and continues when visible again', async () => {
     const page = await dashboard.signedIn('/models');
     await page.addInitScript('delete globalThis.SharedWorker');
     await page.reload();

@@ -48,7 +48,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   test('there are pages', () => expect(PAGES).toEqual(['/', '/docs']));
 
   test.each(PAGES.flatMap((path) => [[path, 'light'] as const, [path, 'dark'] as const]))(
-    '%s (%s) has its style, asks for nothing else and leaves the console empty',
+    '%s (%s) has its style, loads nothing else and leaves the console empty',
     async (path, colorScheme) => {
       const { page, url, complaints, requested } = await open(path, colorScheme);
       expect(await styleOf(page, 'body', 'background-color')).toBe(
@@ -61,7 +61,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     },
   );
 
-  test('the search of /docs shows what has every word, and the key / leads to it', async () => {
+  test('the search of /docs finds operations with all its words, and the key / focuses it', async () => {
     const { page, complaints } = await open('/docs');
     const shown = () => page.locator('section:not([hidden])').count();
     // The network may be idle before a large page is parsed.
@@ -80,7 +80,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.close();
   });
 
-  test('the links of / lead somewhere', async () => {
+  test('the links of / work', async () => {
     const { page, complaints } = await open('/');
     const links = await page
       .locator('a')

@@ -26,7 +26,7 @@ function openFake(): Promise<FakeVllm> {
   return FakeVllm.open({ brain: new EmbeddedTokenBackend({ modelId: 'base', engine }), policy: 'fcfs', apiKey: KEY });
 }
 
-describe.skipIf(!hasBrowser())('the System page over a pool', () => {
+describe.skipIf(!hasBrowser())('the System page with a pool', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'trainyard-pool-'));
   let fakes: FakeVllm[];
   let service: OwnService;
@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser())('the System page over a pool', () => {
     rmSync(scratch, { recursive: true });
   });
 
-  test('has a row for each server, without its key, and says what is wrong with one that is gone', async () => {
+  test('has a row for each server, without its key, and shows the fault of an absent one', async () => {
     const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
     await page.goto(/^Dashboard (\S+)$/m.exec(service.output())![1]!);
     await page.getByRole('link', { name: 'System' }).click();

@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   });
   afterEach(async () => {
     await Promise.all(contexts.splice(0).map((context) => context.close()));
-    if (complaints.length > 0) throw new Error(`the console has: ${complaints.join('\n')}`);
+    if (complaints.length > 0) throw new Error(`console output: ${complaints.join('\n')}`);
   });
   afterAll(async () => {
     await browser?.close();
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
       'document.documentElement.scrollWidth - document.documentElement.clientWidth',
     );
     const faults = violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
-    return overflow === 0 ? faults : [...faults, `it is ${overflow} px too wide`];
+    return overflow === 0 ? faults : [...faults, `the page is ${overflow} px too wide`];
   }
 
   const idsOf = async (query: string) => {
@@ -159,13 +159,13 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
       [name, 'light', 1280, path, ready] as const,
       [name, 'dark', 390, path, ready] as const,
     ]),
-  )('%s has no fault that axe knows, in its theme and width (%s, %d px)', async (_name, theme, width, path, ready) => {
+  )('%s has no violation of axe, in its theme and width (%s, %d px)', async (_name, theme, width, path, ready) => {
     const page = await open(await path(), { isDark: theme === 'dark', width });
     await page.getByText(ready).first().waitFor(WAIT);
     expect(await faultsOf(page)).toEqual([]);
   });
 
-  test('a bar of the histogram shows the groups of its rewards, and a step is left by keyboard', async () => {
+  test('a bar of the histogram selects the groups with its rewards, and the keyboard leaves a step', async () => {
     const page = await open(`/models/${modelId}/rollouts`);
     const bar = page.getByRole('button', { name: '8 rollouts, reward 0.5' });
     await bar.click();
@@ -182,7 +182,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(chips).toBe('Rollout 7 of group 0, reward 0.975, trained');
   });
 
-  test('the rollouts of a group lie side by side, the best first, with their tool calls', async () => {
+  test('the rollouts of a group are shown side by side, the best first, with their tool calls', async () => {
     const page = await open(`/models/${modelId}/rollouts?step=3&split=train`);
     await page.getByRole('button', { name: 'Group 0 side by side' }).click();
     const columns = page.locator('.group-column');
@@ -194,7 +194,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await expect.poll(() => page.locator('.group-row').count(), WAIT).toBe(6);
   });
 
-  test('tokens say what sampler and trainer thought of them, by the arrow keys alone', async () => {
+  test('tokens show the probabilities of sampler and trainer, by the arrow keys alone', async () => {
     const page = await open(`/rollouts/${(await steps())[5]!.id}?view=tokens`);
     await page.getByRole('button', { name: 'sea' }).focus();
     await page.keyboard.press('ArrowRight');
@@ -209,7 +209,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(await page.locator('.token[data-context]').first().textContent()).toContain('Say a word.');
   });
 
-  test('what is said is searched', async () => {
+  test('messages can be searched', async () => {
     const page = await open(`/models/${modelId}/rollouts`);
     await page.getByRole('searchbox').fill('ANCHOR tide sail and');
     await page.keyboard.press('Enter');
@@ -218,10 +218,10 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(await page.locator('.rollout-excerpt').first().textContent()).toContain('anchor tide sail and home');
   });
 
-  test(`${NUM_ROLLOUTS} rollouts are scrolled through`, async () => {
+  test(`${NUM_ROLLOUTS} rollouts scroll smoothly`, async () => {
     const page = await open(`/models/${largeId}/rollouts?view=all`);
     await page.getByText('so far; scroll for more').waitFor(WAIT);
-    for (const when of ['while they come', 'when all are there']) {
+    for (const when of ['while they come', 'after loading all']) {
       const report = await page.evaluate<ScrollReport>(SCROLL_THROUGH);
       console.log(
         `${NUM_ROLLOUTS} rollouts, ${when}: ${report.numFrames} frames, median ${report.median.toFixed(1)} ms, 95 % below ${report.p95.toFixed(1)} ms, ${report.numLong} long tasks`,
@@ -235,7 +235,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.getByText('Its words were removed').waitFor(WAIT);
   });
 
-  test('two models answer one input, and what else was likely is a click away, also from the keyboard', async () => {
+  test('two models answer one input, and alternatives are a click away, also by keyboard', async () => {
     const page = await open('/chat?model=tiny/base');
     await page.getByRole('button', { name: 'Compare with another' }).click();
     await page.getByLabel('Message', { exact: true }).fill('Hi there');
@@ -257,7 +257,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(await answers.nth(1).locator('.token-text').textContent()).toContain('Hello to you.');
   });
 
-  test('an answer without an end is stopped, and fields are those of the service', async () => {
+  test('an endless answer is stopped, and the fields are those of the service', async () => {
     const page = await open('/chat?model=tiny/base');
     await page.getByLabel('max_tokens', { exact: true }).fill('');
     await page.getByLabel('Message', { exact: true }).fill('An essay');
@@ -282,7 +282,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
   });
 
-  test('the request is shown as programs that run as they are, in a dialog that keeps the focus', async () => {
+  test('the request is shown as programs that run unchanged, in a dialog that keeps the focus', async () => {
     const page = await open('/chat?model=tiny/base');
     const system = 'Say "it\'s" \\ or $HOME, `é`🦊';
     await page.getByLabel('System message').fill(system);

@@ -12,7 +12,7 @@ const SHARES = Array.from(read('tokens/token-text.css').matchAll(/--tone-share: 
   Number(share),
 );
 
-test('the colours of tokens have four strengths and none', () => {
+test('the colours of tokens have four strengths and a neutral one', () => {
   expect(SHARES).toHaveLength(5);
   expect(SHARES).toEqual(SHARES.toSorted((first, second) => first - second));
 });
@@ -39,7 +39,7 @@ function contrast(first: readonly number[], second: readonly number[]): number {
   return (high! + 0.05) / (low! + 0.05);
 }
 
-test.each([false, true])('words on every colour have a contrast of 4.5 and more (dark: %s)', (isDark) => {
+test.each([false, true])('text on every colour has a contrast of 4.5 or more (dark: %s)', (isDark) => {
   const values = theme(isDark);
   const text = values.get('text')!;
   let least = Infinity;
@@ -51,6 +51,6 @@ test.each([false, true])('words on every colour have a contrast of 4.5 and more 
           .map((value, i) => (value * share + values.get(ground)![i]! * (100 - share)) / 100);
         least = Math.min(least, contrast(text, mixed));
       }
-  console.log(`least contrast of words on a colour: ${least.toFixed(2)}`);
+  console.log(`least contrast of text on a colour: ${least.toFixed(2)}`);
   expect(least).toBeGreaterThanOrEqual(4.5);
 });

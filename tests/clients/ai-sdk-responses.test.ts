@@ -91,7 +91,7 @@ describe('the unmodified ai package over the Responses API', () => {
     return items.map(({ type }) => type);
   }
 
-  it('names the items of earlier steps and turns, and the model sees them', async () => {
+  it('refers to the items of earlier steps and turns, and the model sees them', async () => {
     const first = await generateText(request([user(SPOKEN)]));
     expect([first.text, first.steps.map(({ finishReason }) => finishReason)]).toEqual([
       'sun in Zürich, sun in Rome',
@@ -122,7 +122,7 @@ describe('the unmodified ai package over the Responses API', () => {
     expect(await promptOf(chained.finalStep)).toEqual(BOTH_TURNS.toSpliced(10, 1));
   });
 
-  it('streams both turns, with thoughts where they are asked for', async () => {
+  it('streams both turns, with reasoning on request', async () => {
     const options = { forceReasoning: true, reasoningSummary: 'auto' };
     const parts = async (messages: ModelMessage[]) => {
       const result = streamText(request(messages, options));

@@ -98,14 +98,14 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
     expect(usage.totalTokens).toBe(usage.inputTokens! + usage.outputTokens!);
   });
 
-  it('calls without a word, and sends back a message whose content is null', async () => {
+  it('calls without content, and sends back a message whose content is null', async () => {
     const { asked, tools } = weatherTool();
     const prompt = 'The weather in Rome, quietly.';
     const result = await generateText({ model, prompt, tools, stopWhen: isStepCount(5) });
     expect([asked, result.text, result.steps[0]!.text]).toEqual([['Rome'], 'sun in Rome', '']);
   });
 
-  it('reads an object, whole and growing in a stream, beside reasoning', async () => {
+  it('reads an object, whole and growing in a stream, with reasoning', async () => {
     const output = Output.object({ schema: REPORT_SCHEMA, name: 'report' });
     const whole = await generateText({ model, prompt: 'As json, please.', output });
     expect([whole.output, whole.reasoningText]).toEqual([{ city: 'Zürich', degrees: 21 }, 'An object.']);
@@ -132,11 +132,11 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
       if (text.length > 20) controller.abort();
     }
     const generated = (await service.settled()) - before;
-    console.log(`ai: aborted behind ${text.length} characters, the engine ended behind ${generated} tokens of 8,000`);
+    console.log(`ai: aborted after ${text.length} characters, the engine ended after ${generated} tokens of 8,000`);
     expect(generated).toBeLessThan(7000);
   });
 
-  it('tells refusals by status, code and message, and does not try them again', async () => {
+  it('gets status, code and message of refusals, and does not retry them', async () => {
     const failures = await Promise.all([
       generateText({ model: provider(service).chatModel('nobody'), prompt: 'x' }).catch((error: unknown) => error),
       generateText({ model, prompt: 'x', topP: 2 }).catch((error: unknown) => error),
@@ -173,7 +173,7 @@ describe('the unmodified ai package, on the real model', () => {
     await service.close();
   });
 
-  it('streams the text that it gets whole, with usage', async () => {
+  it('streams the same text as it gets whole, with usage', async () => {
     const request = { model, prompt: 'What is the capital of France?', temperature: 0, maxOutputTokens: 16 };
     const whole = await generateText(request);
     const streamed = streamText(request);
@@ -184,7 +184,7 @@ describe('the unmodified ai package, on the real model', () => {
     expect(pieces.length).toBeGreaterThan(2);
   });
 
-  it('gets a call of the tool it forces, with arguments of its schema', async () => {
+  it('gets a call of the forced tool, with arguments of its schema', async () => {
     const { asked, tools } = weatherTool();
     for (const toolChoice of ['required', { type: 'tool', toolName: 'weather' }] as const) {
       const result = await generateText({ model, prompt: SPOKEN, tools, toolChoice, seed: 4, maxOutputTokens: 100 });

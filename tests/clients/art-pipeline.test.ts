@@ -35,7 +35,7 @@ describe.runIf(releases.includes('art-newest'))(
       return ((await response.json()) as ListPage<TrainingJobObject>).data;
     }
 
-    it('trains while it samples, and goes on where an earlier run ended', async () => {
+    it('trains while it samples, and continues after an earlier run', async () => {
       expect(report.pipeline.steps).toEqual([2, 3]);
       const jobs = await jobsOf(report.pipeline.model_id);
       expect(
@@ -44,12 +44,12 @@ describe.runIf(releases.includes('art-newest'))(
       expect(jobs[2]!.config).toMatchObject({ loss_fn: 'ppo', scale_rewards: false, kl_penalty_coef: 0.02 });
     });
 
-    it('evaluates every step by the tokens that this very step sampled', () => {
+    it('evaluates every step with tokens sampled by that step', () => {
       // Without `policy_token_spans` of that step it discards the evaluation.
       expect(report.pipeline.evaluated).toEqual({ val: [0, 1, 2, 3], test: [0, 1, 2, 3] });
     });
 
-    it('calls of streams, threads and blocks within blocks are trained as they were drawn', async () => {
+    it('calls of streams, threads and nested blocks are trained with their sampling distribution', async () => {
       expect([report.recorded.step, report.recorded.num_calls]).toEqual([
         1,
         [

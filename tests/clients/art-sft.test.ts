@@ -26,11 +26,11 @@ describe.each(await installedArtReleases())('supervised jobs of the unmodified o
     await service.close();
   });
 
-  it('uploaded data has the name that the client makes', () => {
+  it('uploaded data has the name that the client chooses', () => {
     expect(report.artifact).toMatchObject({ url: 'wandb-artifact:///local/conformance/facts:v0', num_lines: 3 });
   });
 
-  it('gets its events: the start, a step a batch with its own learning rate, the end', () => {
+  it('gets its events: the start, a step per batch with its own learning rate, the end', () => {
     const [started, ...others] = report.events.filter(([type]) => type !== 'warning');
     expect(started).toEqual([
       'training_started',
@@ -50,11 +50,11 @@ describe.each(await installedArtReleases())('supervised jobs of the unmodified o
     expect(report.step).toBe(1);
   });
 
-  it('is answered with what was learnt', () => {
+  it('gets answers with the trained content', () => {
     expect(report.answers).toEqual(['Kelmar.', 'Ilse Ottaway.', 'Hot plum tea.']);
   });
 
-  it('takes the defaults of the service without a configuration: batches of two', () => {
+  it("uses the service's defaults without a configuration: batches of two", () => {
     expect(report.defaults.filter((type) => type !== 'warning')).toEqual([
       'training_started',
       'gradient_step',
@@ -63,12 +63,12 @@ describe.each(await installedArtReleases())('supervised jobs of the unmodified o
     ]);
   });
 
-  it('is told at once of data that cannot be read', () => {
+  it('is refused at once for data that cannot be read', () => {
     expect(report.unknown[0]).toBe('UnprocessableEntityError');
     expect(report.unknown[1]).toContain('does not exist');
   });
 
-  it('goes the whole way of `train_sft`, with its upload kept here', () => {
+  it('completes `train_sft`, with its upload stored here', () => {
     expect(report.last_step).toBe(3);
   });
 });

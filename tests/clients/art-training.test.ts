@@ -99,7 +99,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
   }
 
   describe('ten steps with every default', () => {
-    it('each makes the next step, and reports numbers under the names of the client', () => {
+    it("each makes the next step, and reports numbers under the client's names", () => {
       const { first_step: firstStep, steps } = report.ten_steps;
       expect([firstStep, ...steps.map(({ step }) => step)]).toEqual(Array.from({ length: 11 }, (_, step) => step));
       for (const { step, artifact_name: artifact, metrics, num_sampled_tokens: numTokens } of steps) {
@@ -132,7 +132,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
       expect(jobs.map(({ status }) => status)).toEqual(means.map(() => 'succeeded'));
     });
 
-    it('the last step is served, under its own name and the bare one, and is another policy than the first', () => {
+    it("the last step is served, under its own name and the model's name, and differs from the first", () => {
       const { answered_by: answeredBy, probes } = report.ten_steps;
       expect(answeredBy).toEqual([name(10), name(10)]);
       const [before, after] = probes as [number[], number[]];
@@ -163,7 +163,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
       expect(further.filter((key) => !given.includes(key))).toEqual([]);
     });
 
-    it('each arrives in the settings that the job is stored with', async () => {
+    it('each is stored in the settings of the job', async () => {
       const jobs = await jobsOf(report.every_setting.model_id);
       for (const [index, call] of report.every_setting.train_calls.entries()) {
         const { verbose: _never, ppo, loss_fn: lossName, ...settings } = call;
@@ -186,7 +186,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
       expect(jobs[2]!.config).toMatchObject({ epsilon: 0.2, epsilon_high: 0.2 });
     });
 
-    it('what only the configuration of the client knows acts or is listed as ignored; a path is refused', async () => {
+    it("options that only the client's configuration has take effect or are listed as ignored; a path is refused", async () => {
       const { further_settings: settings, further_events: events, refusal } = report.every_setting;
       const numCalls = report.every_setting.train_calls.length;
       const job = (await jobsOf(report.every_setting.model_id))[numCalls]!;
@@ -218,7 +218,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
 
   describe('several turns with tools, and a further history', () => {
     it.each(['auto', 'required'] as const)(
-      'tool_choice %s: trained are the sampled tokens of all choices',
+      'tool_choice %s: the sampled tokens of all choices are trained',
       async (choice) => {
         const turns = report.several_turns[choice];
         expect(turns.num_choices).toEqual([2, 1, 2, 1, 2, 1, 2, 1]);
@@ -239,15 +239,15 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
       },
     );
 
-    it('they are trained behind the tokens that they were sampled after', async () => {
+    it('replies are trained after the tokens that preceded them in sampling', async () => {
       const [job] = await jobsOf(report.several_turns.model_id);
       expect(job!.counts).toMatchObject({ num_divergent_prompts: 0 });
-      // With tools in another spelling than for sampling it was 0.013 to 0.017.
+      // Rendering the tools differently than for sampling gave 0.013 to 0.017.
       expect(report.several_turns.auto.metrics['logprob_gap_mean']).toBeLessThanOrEqual(MAX_GAP / 2);
     });
   });
 
-  it('calls that the client recorded are trained where they were sampled, without those of a judge', async () => {
+  it('calls recorded by the client are trained with their sampling prompt, without those of a judge', async () => {
     // 0.5.18 cannot record calls.
     if (release === 'art') return expect(report.recorded_calls).toBeNull();
     const { model_id: modelId, step, num_calls: numCalls, metrics } = report.recorded_calls!;
@@ -264,7 +264,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
     expect(metrics['logprob_gap_mean']).toBeLessThanOrEqual(MAX_GAP);
   });
 
-  it('calls in every other form are trained, whole and streamed, by the records that they name', async () => {
+  it('calls in every other form are trained, whole and streamed, with their records', async () => {
     if (release === 'art') return expect(report.calls_of_every_form).toBeNull();
     const { model_id: modelId, step, num_calls: numCalls, metrics } = report.calls_of_every_form!;
     expect([step, numCalls]).toEqual([1, Array.from({ length: 4 }, () => [2, 2, 2])]);

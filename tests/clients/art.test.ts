@@ -38,12 +38,12 @@ describe.each(await installedArtReleases())('the unmodified openpipe-art client 
     expect(report.first_step).toBe(0);
   });
 
-  it('gets log-probabilities of every sampled token without asking', () => {
+  it('gets log-probabilities of every sampled token by default', () => {
     expect(report.num_logprobs).toBeGreaterThan(0);
     expect(report.first_token).toMatch(/^token_id:\d+$/);
   });
 
-  it('trains two steps on gathered rollouts, with numbers it can log', () => {
+  it('trains two steps on gathered rollouts, with loggable numbers', () => {
     expect(report.steps).toEqual([1, 2]);
     expect(report.artifact_name).toBe('local/conformance/art-client:step2');
     for (const metrics of report.metrics) {

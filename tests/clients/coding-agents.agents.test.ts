@@ -45,7 +45,7 @@ describe('Codex', () => {
       .findLast(({ type }) => type === 'agent_message')?.text;
 
   test(
-    'calls tools, compacts the conversation on its way and goes on in another process',
+    'calls tools, compacts the conversation meanwhile and continues in another process',
     { timeout: TIMEOUT_MS },
     async () => {
       const codex = (agent = await openCodex(FOLDER, service, { contextLength: 120_000, compactAt: 60_000 }));
@@ -73,7 +73,7 @@ describe('Claude Code', () => {
     );
 
   test(
-    'calls tools, compacts the conversation by itself and when it is told to, and goes on',
+    'calls tools, compacts the conversation by itself and on request, and continues',
     { timeout: TIMEOUT_MS },
     async () => {
       const claude = (agent = await openClaudeCode(FOLDER, service, { contextLength: 90_000 }));

@@ -107,7 +107,7 @@ describe('the unmodified openai client (Node)', () => {
 
 describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
   it(
-    'does the same, also with its asynchronous client',
+    'does the same, with its asynchronous client too',
     async () => {
       const { python } = pythonEnvironment(ROOT, 'clients');
       const script = join(import.meta.dirname, 'conversations_client.py');

@@ -55,7 +55,7 @@ describe('the unmodified openai client (Node)', () => {
     expect((await responses.create({ ...ask, tools: [], input: 'Good day' })).output_text).toBe('Hello to you.');
   });
 
-  it('passes over comments between the chunks of a chat', async () => {
+  it('skips comments between the chunks of a chat', async () => {
     const before = commented.numComments();
     const stream = await client().chat.completions.create({
       model: scripted.model,

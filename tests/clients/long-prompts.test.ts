@@ -31,13 +31,13 @@ describe.skipIf(!hasPython)('the libraries above the openai client', () => {
   afterAll(() => service.close());
 
   it.each(['litellm', 'litellm_openai', 'litellm_stream', 'litellm_text'])(
-    '%s knows a prompt that is too long by its own error',
+    '%s recognises a prompt that is too long by its own error',
     (name) => {
       expect(report[name]).toContain('ContextWindowExceededError');
     },
   );
 
-  it.each(['langchain', 'langchain_stream'])('%s knows a prompt that is too long by its own error', (name) => {
+  it.each(['langchain', 'langchain_stream'])('%s recognises a prompt that is too long by its own error', (name) => {
     expect(report[name]).toContain('ContextOverflowError');
   });
 

@@ -47,7 +47,7 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     expect(runner.messages.map((message) => message.role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
   });
 
-  it('folds a stream of several calls into what it gets whole', async () => {
+  it('assembles a stream of several calls into the whole answer', async () => {
     for (const question of ['The weather in Zürich and Rome?', 'The weather in Rome, quietly.']) {
       const request = { model, messages: asks(question), tools: TOOLS };
       const whole = (await openai.chat.completions.create(request)).choices[0]!;
@@ -61,7 +61,7 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     }
   });
 
-  it('gives reasoning beside content, whole and streamed, and counts its tokens', async () => {
+  it('gives reasoning next to content, whole and streamed, and counts its tokens', async () => {
     const request = { model, messages: asks('Hi.') };
     const whole = await openai.chat.completions.create(request);
     const message = whole.choices[0]!.message as OpenAI.ChatCompletionMessage & WithReasoning;
@@ -84,7 +84,7 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     expect((none.choices[0]!.message as WithReasoning).reasoning).toBeNull();
   });
 
-  it('parses an object behind a thought by its zod schema, whole and streamed', async () => {
+  it('parses an object after reasoning by its zod schema, whole and streamed', async () => {
     const report = z.object({ city: z.string(), degrees: z.number().int() });
     const request = { model, messages: asks('As json.'), response_format: zodResponseFormat(report, 'report') };
     const whole = await openai.chat.completions.parse(request);
@@ -103,11 +103,11 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     const waiting = openai.chat.completions.create(essay, { signal: AbortSignal.timeout(100) });
     await expect(waiting).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     const whole = (await service.settled()) - before - streamed;
-    console.log(`openai: ended behind ${streamed} (streamed) and ${whole} (whole) tokens of 8,000`);
+    console.log(`openai: ended after ${streamed} (streamed) and ${whole} (whole) tokens of 8,000`);
     expect([streamed < 7000, whole < 7000]).toEqual([true, true]);
   });
 
-  it('gives log-probabilities of what was said, of n choices', async () => {
+  it('gives log-probabilities of the text, of n choices', async () => {
     const request = { model, messages: asks('Hi.'), n: 3, logprobs: true, top_logprobs: 2, reasoning_effort: 'none' };
     const { choices, usage } = await openai.chat.completions.create(
       request as OpenAI.ChatCompletionCreateParamsNonStreaming,

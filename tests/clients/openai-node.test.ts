@@ -34,7 +34,7 @@ describe('the unmodified openai client (Node)', () => {
     expect(answer.usage!.total_tokens).toBe(answer.usage!.prompt_tokens + answer.usage!.completion_tokens);
   });
 
-  it('streams the same text as it answers whole', async () => {
+  it('streams the same text as the whole answer', async () => {
     const request = { model: base, messages, temperature: 0.7, seed: 11, max_tokens: 24 };
     const whole = await openai.chat.completions.create(request);
     const stream = await openai.chat.completions.create({
@@ -58,7 +58,7 @@ describe('the unmodified openai client (Node)', () => {
     expect(numChunks).toBeGreaterThan(3);
   });
 
-  it('gathers a stream with the helper that folds chunks', async () => {
+  it('assembles a stream with the helper that folds chunks', async () => {
     const final = await openai.chat.completions
       .stream({ model: base, messages, temperature: 0, max_tokens: 16, n: 1 })
       .finalChatCompletion();
@@ -68,7 +68,7 @@ describe('the unmodified openai client (Node)', () => {
   it.each([
     ['required' as const, 'tool_calls'],
     [{ type: 'function' as const, function: { name: 'weather' } }, 'stop'],
-  ])('reads the call that tool_choice %j asks for, streamed and whole alike', async (toolChoice, finishReason) => {
+  ])('reads the call that tool_choice %j requires, streamed and whole alike', async (toolChoice, finishReason) => {
     const city = { type: 'string', enum: ['Paris', 'Rome'] };
     const request = {
       model: base,
@@ -125,7 +125,7 @@ describe('the unmodified openai client (Node)', () => {
     expect(new Set(answer.choices.map((choice) => choice.message.content)).size).toBeGreaterThan(1);
   });
 
-  it('pays for the prompt of equal requests once', async () => {
+  it('counts the prompt of equal requests once', async () => {
     const long = [{ role: 'user' as const, content: `${'The log of the harbour is long. '.repeat(40)}Summarise it.` }];
     await openai.chat.completions.create({ model: base, messages: long, max_tokens: 1 });
     const again = await openai.chat.completions.create({ model: base, messages: long, max_tokens: 1 });
@@ -174,7 +174,7 @@ describe('the unmodified openai client (Node)', () => {
 });
 
 describe('names of trained models', () => {
-  it('carry token ids and log-probabilities without being asked', async () => {
+  it('carry token ids and log-probabilities by default', async () => {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const model = await client.models.register({ project: 'conformance', name: 'fresh', base_model: base });
     const names = [

@@ -62,7 +62,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
     await Promise.all([scripted.close(), real.close()]);
   });
 
-  it('answers calls until the model answers, with arguments read by pydantic', () => {
+  it('calls tools until the model answers, with arguments read by pydantic', () => {
     expect(report.run_tools).toEqual({
       asked: ['Zürich', 'Rome'],
       turns: ['calls', 'answers'],
@@ -71,7 +71,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
     });
   });
 
-  it('puts a stream of calls together, with usage', () => {
+  it('assembles a stream of calls, with usage', () => {
     expect(report.stream_calls).toMatchObject({
       arguments: ['Zürich', 'Rome'],
       finish_reason: 'tool_calls',
@@ -83,11 +83,11 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
     expect(events.indexOf('content.delta')).toBeLessThan(events.indexOf('tool_calls.function.arguments.delta'));
   });
 
-  it('gives reasoning beside content in a stream', () => {
+  it('gives reasoning next to content in a stream', () => {
     expect(report.stream_reasoning).toEqual({ reasoning: 'Someone greets me.', content: 'Hello to you.' });
   });
 
-  it('parses an object behind a thought by its pydantic model, whole and streamed', () => {
+  it('parses an object after reasoning by its pydantic model, whole and streamed', () => {
     const parsed = { city: 'Zürich', degrees: 21 };
     expect(report.parse).toEqual({ parsed, streamed: parsed, reasoning: 'An object.' });
   });
@@ -102,7 +102,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
     ]);
   });
 
-  it('raises RateLimitError above the limit of its key, and goes through when it waits as it is told', () => {
+  it('raises RateLimitError above the limit of its key, and succeeds after the requested wait', () => {
     expect(report.limits).toMatchObject({
       refused: [429, 'rate_limit_exceeded', 'rate_limit_error', '0'],
       went_through: true,
@@ -110,10 +110,10 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
     expect(report.limits.wait_ms).toBeLessThanOrEqual(3_000);
   });
 
-  it('ends requests when it leaves them', () => {
+  it('ends requests when it disconnects', () => {
     expect([report.abort, report.cancel]).toEqual([4, 'cancelled']);
     console.log(
-      `openai ${report.openai}: ${generatedTokens} tokens generated in all, of 16,000 in the two that were left`,
+      `openai ${report.openai}: ${generatedTokens} tokens generated in all, of 16,000 in the two abandoned ones`,
     );
     expect(generatedTokens).toBeLessThan(9000);
   });

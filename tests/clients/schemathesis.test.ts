@@ -55,7 +55,7 @@ describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () =
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it(`are answered as documented (${NUM_EXAMPLES} an operation)`, { timeout: TIMEOUT_MS }, async () => {
+  it(`are answered as documented (${NUM_EXAMPLES} per operation)`, { timeout: TIMEOUT_MS }, async () => {
     const origin = service.url.replace(/\/v1$/, '');
     const { code, output } = await run(
       join(dirname(pythonEnvironment(ROOT).python), 'schemathesis'),

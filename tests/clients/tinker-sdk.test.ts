@@ -43,7 +43,7 @@ describe.skipIf(!hasPython)('the generated classes of the Tinker SDK', () => {
   ];
 
   it.each([true, false])(
-    'read our passes as they were meant (without gradients: %s), and we their results',
+    'read our passes correctly (without gradients: %s), and we their results',
     async (isForwardOnly) => {
       const modelId = 'session:train:0';
       const request = encodePass({ modelId, seqId: 129, datums, lossName: 'importance_sampling', isForwardOnly });
@@ -93,7 +93,7 @@ describe.skipIf(!hasPython)('the client of the Tinker SDK', () => {
   it.each([
     { dialect: SKYRL_0_4, norm: 'skyrl.ai/grad_norm' },
     { dialect: HOSTED_LIKE, norm: 'grad_norm:mean' },
-  ])('trains on the fake server of $dialect.name, and sees a refusal as one', async ({ dialect, norm }) => {
+  ])('trains on the fake server of $dialect.name, and recognises a refusal', async ({ dialect, norm }) => {
     const server = await FakeTinkerServer.start(dialect);
     try {
       const script = join(import.meta.dirname, 'tinker_session.py');

@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 it.skipIf(!hasVerifiers)(
-  'rollouts of two turns are trained as they were drawn, at a temperature and under top_p',
+  'rollouts of two turns are trained with their sampling distribution, at a temperature and under top_p',
   async () => {
     const environment = ['--environment', 'verifiers_two_turns', '--name', 'two-turns', '--tokenizer', tokenizer];
     const sampling = ['--rollouts', '4', '--steps', '1', '--temperature', '0.7', '--top-p', '0.9'];

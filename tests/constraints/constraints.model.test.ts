@@ -72,7 +72,7 @@ describe('over the vocabulary of SmolLM2', () => {
     expect(refused.map((text) => [text, allowsText(spec, text)])).toEqual(refused.map((text) => [text, false]));
   }); // prettier-ignore
 
-  test('the mask says what accept does, token by token', () => {
+  test('the mask agrees with accept, token by token', () => {
     const matcher = constraints.compile(schemaSpec(PERSON));
     for (const id of model.tokenize('{"name":"An', { addSpecial: false, parseSpecial: false }))
       expect(matcher.accept(id)).toBe(true);
@@ -90,7 +90,7 @@ describe('over the vocabulary of SmolLM2', () => {
     matcher.close();
   });
 
-  test('free text never becomes a control token', () => {
+  test('free text never contains a control token', () => {
     const matcher = constraints.compile({ kind: 'regex', pattern: '(?s)x.*' });
     expect(matcher.accept(model.tokenize('x', { addSpecial: false, parseSpecial: false })[0]!)).toBe(true);
     const control = allowedIds(matcher).filter((id) => model.tokenKind(id) === 'control');

@@ -48,14 +48,14 @@ function largeJob(megabytes: number): Buffer {
   );
 }
 
-it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in its memory', async () => {
+it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in memory', async () => {
   await client.chat.completions.create({ model: '', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 });
   const mapped = readFileSync(`/proc/${service.pid}/maps`, 'utf8');
   expect(mapped).toContain('node');
   expect(mapped).not.toMatch(/koffi|onnxruntime|libllama|libggml/i);
 });
 
-it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async () => {
+it('answers health checks while receiving a job of 60 MB', { timeout: 120_000 }, async () => {
   const body = largeJob(60);
   const before = residentMb(service.pid);
   const latencies: number[] = [];
@@ -90,7 +90,7 @@ it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async (
       `p99 ${at(0.99).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms; memory ${before.now.toFixed(0)} MB before, ${peak.toFixed(0)} MB at most`,
   );
   // When the API process parsed it, the same body delayed one health answer for its whole duration.
-  expect(latencies.length, 'answers while it came in').toBeGreaterThan(10);
+  expect(latencies.length, 'answers during the upload').toBeGreaterThan(10);
   expect(peak - before.now).toBeLessThan(1_500);
   expect(await client.trainingJobs.gradientSteps(id)).toEqual([]);
 });

@@ -64,7 +64,7 @@ test('the client is installed', () => {
 
 describe.each(releases)('openpipe-art (%s)', (release) => {
   test(
-    'trains, and both processes had a part in it',
+    'trains with both processes taking part',
     async () => {
       const before = await Promise.all(apis.map(numAnswered));
       const report = await runArtClient<{ steps: number[]; metrics: Record<string, number>[]; checkpoints: number[] }>(

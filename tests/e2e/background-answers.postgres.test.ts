@@ -26,7 +26,7 @@ let database: string;
 const services: OwnService[] = [];
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();
 });
@@ -138,7 +138,7 @@ describe('two processes on PostgreSQL', () => {
     [one, two] = [await start('one'), await start('two')];
   }, 100_000);
 
-  test('the one that is killed leaves answers that the other ends once, in its streams too', async () => {
+  test('answers of a killed process are ended once by the other, and so are their streams', async () => {
     const first = streamed(one);
     await hasRead(first, 20);
     const { id } = first;
@@ -185,7 +185,7 @@ describe('two processes on PostgreSQL', () => {
     for (const service of [one, two]) expect(await at(service).retrieve(third.id)).toMatchObject(LOST);
   }, 400_000);
 
-  test('what one computes is cancelled and deleted at the other', async () => {
+  test('answers of one process can be cancelled and deleted in the other', async () => {
     const cancelled = streamed(one);
     await hasRead(cancelled, 20);
     expect(await at(two).cancel(cancelled.id)).toMatchObject({ status: 'cancelled' });
@@ -243,7 +243,7 @@ describe('two processes on PostgreSQL', () => {
   );
 });
 
-test('one process on SQLite: what it was killed over has failed when it is back', async () => {
+test('one process on SQLite: unfinished answers of a killed process have failed when it is back', async () => {
   const one = await start('sqlite', { isShared: false });
   const first = streamed(one);
   await hasRead(first, 20);

@@ -50,14 +50,14 @@ describe('chat requests', () => {
     ['not JSON', '{"model":', 400, 'request.invalid_json'],
     ['an empty body', '', 400, 'request.invalid'],
     ['messages of the wrong type', { messages: 'hi' }, 400, 'request.invalid'],
-    ['a message that is no object', { messages: ['hi'] }, 400, 'request.invalid'],
+    ['a message that is not an object', { messages: ['hi'] }, 400, 'request.invalid'],
     ['a temperature below 0', { messages, temperature: -0.5 }, 400, 'request.invalid'],
     ['n = 0', { messages, n: 0 }, 400, 'request.invalid'],
     ['n = 10^9', { messages, n: 1e9 }, 400, 'request.invalid'],
     ['several greedy choices', { messages, n: 2, temperature: 0 }, 400, 'request.conflict'],
     ['an unknown model', { messages, model: 'x/y/z' }, 404, 'request.unknown_model'],
     ['an unknown step', { messages, model: 'input:step9' }, 404, 'request.unknown_model'],
-    ['a constraint that is none', { messages, structured_outputs: { regex: '(' } }, 400, 'engine.invalid_request'],
+    ['an invalid constraint', { messages, structured_outputs: { regex: '(' } }, 400, 'engine.invalid_request'],
     ['a removed field', { messages, guided_json: { type: 'object' } }, 400, 'request.unsupported'],
     ['a bias outside the vocabulary', { messages, logit_bias: { 99999999: 1 } }, 400, null],
   ])('%s', async (_name, body, status, code) => {
@@ -97,7 +97,7 @@ describe('training requests', () => {
 
   it.each([
     ['an unknown model', () => ({ model_id: randomUUID(), trajectory_groups: [] }), 404],
-    ['an id that is none', () => ({ model_id: '../../etc/passwd', trajectory_groups: [] }), 404],
+    ['an invalid id', () => ({ model_id: '../../etc/passwd', trajectory_groups: [] }), 404],
     ['no groups key', () => ({ model_id: modelId }), 422],
     [
       'a reward of null',
@@ -176,7 +176,7 @@ describe('training requests', () => {
     expect(positive.status).toBe(422);
   });
 
-  it('trains on nothing, and says so, when a group has equal rewards, one member, or no groups come', async () => {
+  it('trains on nothing, and reports it, when a group has equal rewards, one member, or no groups come', async () => {
     const group = await scoredGroup(client, 'input', { n: 2 });
     const equal = { ...group, trajectories: group.trajectories.map((one) => ({ ...one, reward: 0.1 })) };
     const single = { ...group, trajectories: group.trajectories.slice(0, 1) };
@@ -221,7 +221,7 @@ describe('training requests', () => {
     expect(JSON.stringify(started.data)).toContain('too_long');
   });
 
-  it('the service is still whole', async () => {
+  it('the service still works', async () => {
     expect(await client.service.isHealthy()).toBe(true);
     expect(service.output()).not.toContain('host stopped');
   });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { testModel } from '../support/model.ts';
 import { runProgram } from '../tooling/support/run-script.ts';
 
-test('the bench of the arbiter has figures of chats and training, alone and beside each other, shared out and not', async () => {
+test('the arbiter bench has figures of chats and training, separately and together, with and without arbitration', async () => {
   const { exitCode, output } = await runProgram(
     process.execPath,
     [

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { runProgram } from '../tooling/support/run-script.ts';
 
-test('the gateway bench gets every answer, of the stub and through the service, also where an engine behind a port answers, and prints figures for all', async () => {
+test('the gateway bench gets every answer, of the stub and through the service, with an engine process too, and prints figures for all', async () => {
   const args = ['--short', '--engine-port', '--without-litellm', '--max-wait', '0'];
   const { exitCode, output } = await runProgram(process.execPath, [
     '--conditions=@trainyard/source',

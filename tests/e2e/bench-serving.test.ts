@@ -36,7 +36,7 @@ function cells(output: string, name: string): string[] {
   return line.split('|').map((cell) => cell.trim());
 }
 
-test('workloads have their figures, and a server that gives other tokens than were asked for has the reason', async () => {
+test('workloads have their figures, and a server that returns an unexpected number of tokens has the reason', async () => {
   const other = await shortServer();
   const names = ['plain', 'rollouts, adapter', 'multi-turn', '1 adapter', 'prompt of 200', '20 in flight'];
   const only = names.flatMap((name) => ['--only', name]);
@@ -78,7 +78,7 @@ test.each([
   expect(lines).toEqual([expect.stringContaining(message)]);
 });
 
-test('a process is found by the port on which it listens, and has memory', async () => {
+test('a process is found by its listening port, and has memory', async () => {
   const server = await shortServer();
   const port = Number(new URL(server.url).port);
   expect(listenerOf(port)).toBe(process.pid);

@@ -13,12 +13,12 @@ const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 let server: S3Server;
 beforeAll(async () => {
   const program = process.env['TRAINYARD_TEST_S3_SERVER'];
-  assert(program !== undefined, 'the project `s3` says where the server is');
+  assert(program !== undefined, 'the project `s3` starts the server');
   server = await S3Server.start(program);
 });
 afterAll(() => server.stop());
 
-test('jobs are trained, checkpoints served and bodies read, also when the cache of the machine is lost', async () => {
+test("jobs are trained, checkpoints served and bodies read, even after the machine's cache is lost", async () => {
   const environment = {
     TRAINYARD_BUCKET: `${await server.createBucket()}/yard`,
     TRAINYARD_BUCKET_REGION: REGION,

@@ -40,7 +40,7 @@ function send(fields: object): Sent {
 }
 
 it(
-  'streams above the limit are 429 with Retry-After, those below are served, and when all have left the next request is answered',
+  'streams above the limit are 429 with Retry-After, those below are served, and after all disconnect the next request is answered',
   async () => {
     const streams = Array.from({ length: NUM_STREAMS }, () =>
       send({ stream: true, n: 8, max_tokens: 4_000, ignore_eos: true }),
@@ -70,7 +70,7 @@ it(
 );
 
 it(
-  'more choices than run side by side are refused by name, with the limit and what to do',
+  'a request with more choices than can run at once is refused, with the limit and the remedy',
   async () => {
     const response = await fetch(`${service.url}/chat/completions`, {
       method: 'POST',

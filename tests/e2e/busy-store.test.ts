@@ -25,7 +25,7 @@ afterAll(async () => {
   await service.close();
 });
 
-it('refuses what writes, answers what reads, and the running job goes on when the lock is gone', async () => {
+it('refuses writes, answers reads, and the running job continues when the lock is released', async () => {
   const model = await client.models.register({ project: 'busy', name: 'waits', base_model: base });
   const groups = [await scoredGroup(client, 'waits', { maxTokens: 4 })];
   const job = await client.trainingJobs.create({

@@ -66,7 +66,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
   const chat = (...args: string[]) =>
     (terminal = new Terminal(['chat', ...args, '--url', service.url], service.apiKey));
 
-  it('answers line by line; an empty line asks nothing; Ctrl-D ends', async () => {
+  it('answers line by line; an empty line sends nothing; Ctrl-D ends', async () => {
     chat('tiny/base');
     await terminal.shows(/tiny\/base; \/help for help, Ctrl-D ends\n> $/);
     const { generatedTokens } = await service.stats();
@@ -81,7 +81,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
     expect(await terminal.ended).toBe(0);
   });
 
-  it('Ctrl-C in the middle of a reply stops it, there too, and the conversation goes on; at the prompt it ends', async () => {
+  it('Ctrl-C during a reply stops it on the server too, and the conversation continues; at the prompt it ends', async () => {
     chat('tiny/base');
     await terminal.shows(/> $/);
     terminal.press('An essay\r');
@@ -98,7 +98,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
     expect(await terminal.ended).toBe(0);
   });
 
-  it('a model that does not exist is told before a first question, and later ends nothing', async () => {
+  it('a missing model is reported before the first question, and later ends nothing', async () => {
     chat('nobody');
     await terminal.shows('"trainyard models list" lists the models trained here');
     expect(await terminal.ended).toBe(1);

@@ -25,7 +25,7 @@ function messagesAlone(group: WireTrajectoryGroup): WireTrajectoryGroup {
   return { ...group, trajectories };
 }
 
-it('choices without tokens train to the same weights, by records that outlived a restart', async () => {
+it('choices without tokens train to the same weights, with records that outlived a restart', async () => {
   const first = await smallService({ dataDirectory: scratch });
   const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
   const base = (await client.servedModels.list()).data[0]!.id;

@@ -76,7 +76,7 @@ const lines = (text: string) => text.trimEnd().split('\n');
 const jsonLines = (text: string) => lines(text).map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe('on a fresh service', { timeout: 300_000 }, () => {
-  it('lists say that there is nothing, and what to do', async () => {
+  it('empty lists suggest a command', async () => {
     expect(await printed('models', 'list')).toContain('no model is trained here yet');
     expect(await printed('jobs', 'list')).toBe('no such job\n');
     expect(await parsed('models', 'list')).toEqual([]);
@@ -84,7 +84,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('"trainyard jobs list" lists those that have ended')]);
   });
 
-  it('sft uploads, trains and follows the job, with the time that is left', async () => {
+  it('sft uploads, trains and follows the job, with the time left', async () => {
     const text = await printed(
       'sft',
       'facts.jsonl',
@@ -106,7 +106,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
   });
 
-  it('checkpoints are listed with sizes and reasons, marked, and refused where they do not exist', async () => {
+  it('checkpoints are listed with sizes and reasons, marked, and refused if they do not exist', async () => {
     const [titles, base, step, sum] = lines(await printed('checkpoints', 'list', 'facts'));
     expect(titles).toMatch(/^step +reward +weights +optimizer +kept for$/);
     // Also `new` for two minutes after the next step.
@@ -152,7 +152,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     ]);
   });
 
-  it('jobs are listed, held, let go on, cancelled and watched', async () => {
+  it('jobs are listed, paused, resumed, cancelled and watched', async () => {
     const model = await client.models.register({
       project: 'p',
       name: 'long',
@@ -194,7 +194,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([none.code, none.stderr]).toEqual([1, 'trainyard: no job nonsense; "trainyard jobs list" lists them\n']);
   });
 
-  it('chat asks once, with -m and from stdin', async () => {
+  it('chat sends one message, with -m and from stdin', async () => {
     const once = ['chat', 'facts', '--set', 'max_tokens=4', '--set', 'temperature=0', '--url', service.url];
     const said = await trainyard([...once, '-m', 'Question 1']);
     expect(said).toMatchObject({ code: 0, stderr: '' });
@@ -210,7 +210,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('"trainyard models list"')]);
   });
 
-  it('what is called PROJECT/NAME is talked with', async () => {
+  it('PROJECT/NAME selects a model for chat', async () => {
     const once = ['--set', 'max_tokens=1', '-m', 'x', '--json', '--url', service.url];
     const latest = await trainyard(['chat', 'sft/facts', ...once]);
     expect(latest).toMatchObject({ code: 0, stderr: '' });
@@ -223,7 +223,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([several.code, several.stderr]).toEqual([2, expect.stringContaining('n must be 1')]);
   });
 
-  it('an empty argument names nothing', async () => {
+  it('an empty argument is no name', async () => {
     for (const command of [
       ['jobs', 'cancel'],
       ['jobs', 'watch'],
@@ -235,7 +235,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     }
   });
 
-  it('a file that cannot be trained on leaves no model behind', async () => {
+  it('a file with invalid training data leaves no model', async () => {
     const numModels = (await parsed<object[]>('models', 'list')).length;
     const unread = await trainyard(['sft', folder, '--model', 'left/over', '--url', service.url]);
     expect([unread.code, unread.stderr]).toEqual([2, expect.stringContaining(`${folder} is a folder`)]);
@@ -248,7 +248,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await parsed<object[]>('models', 'list')).toHaveLength(numModels);
   });
 
-  it('usage tells tokens by what it is asked for', async () => {
+  it('usage lists tokens by the chosen part', async () => {
     const text = await printed('usage');
     expect(lines(text)[0]).toMatch(/^model +kind +requests +prompt tokens +completion tokens$/);
     expect(text).toMatch(/^.* chat +\d+ /m);
@@ -258,7 +258,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await printed('usage', '--by', 'key')).toMatch(/^key +requests/);
   });
 
-  it('logs tell what happened, and go on with what happens', async () => {
+  it('logs list events, and -f follows new ones', async () => {
     const text = await printed('logs', '--limit', '1000');
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}model_created +local\/sft\/facts/m);
     expect(text).toMatch(/gradient_step +local\/p\/long {2}job .* reward 1\.5/);
@@ -288,7 +288,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(last).toMatchObject({ type: 'model_created' });
   });
 
-  it('export writes files, and import brings them back', async () => {
+  it('export writes files, and import reads them back', async () => {
     const output = join(folder, 'adapter');
     const exported = await parsed<{ files: { path: string }[]; export: object }>(
       'export',
@@ -314,7 +314,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     ]);
   });
 
-  it('keys are made, listed, limited and revoked', async () => {
+  it('keys are created, listed, limited and revoked', async () => {
     const made = await parsed<{ id: string; secret: string }>('keys', 'create', 'ci', '--scopes', 'inference');
     expect(await printed('keys', 'list')).toMatch(new RegExp(`^${made.id.slice(0, 8)} +ci `, 'm'));
     expect(await parsed('keys', 'limit', made.id, '--requests-per-minute', '60')).toMatchObject({
@@ -344,7 +344,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await parsed('open')).toMatchObject({ url: expect.stringContaining('#'), model_url: null });
   });
 
-  it('finds the service that runs on the data folder, wherever it listens', async () => {
+  it('finds the service that runs on the data folder, at any address', async () => {
     const { code, stdout } = await trainyard(['models', 'list', '--json'], '', {
       TRAINYARD_DATA_DIR: service.dataDirectory,
     });
@@ -354,7 +354,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(doctor.stdout).toContain(service.url);
   });
 
-  it('the doctor finds the service well', async () => {
+  it('the doctor finds no fault in the service', async () => {
     const asked = ['doctor', '--json', '--url', service.url, '--model', testModel().small];
     const { checks } = JSON.parse((await trainyard(asked)).stdout) as {
       checks: { name: string; problem: string | null }[];
@@ -365,7 +365,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
   });
 });
 
-it('a reader that has seen enough is no failure', async () => {
+it('a reader that stops early is no failure', async () => {
   const child = spawn('bash', ['-c', `"$0" --conditions=@trainyard/source ${MAIN} --help | head -1`, process.execPath]);
   let output = '';
   for (const stream of [child.stdout, child.stderr])
@@ -374,7 +374,7 @@ it('a reader that has seen enough is no failure', async () => {
   expect(lines(output)).toHaveLength(1);
 });
 
-it('serve tells in JSON where it is, and no secret', { timeout: 120_000 }, async () => {
+it('serve prints its address as JSON, and no secret', { timeout: 120_000 }, async () => {
   const data = join(folder, 'served');
   const child = spawn(
     process.execPath,
@@ -400,7 +400,7 @@ it('serve tells in JSON where it is, and no secret', { timeout: 120_000 }, async
   expect(output).not.toContain('a-secret-of-the-test');
 });
 
-it('a service goes on when nobody reads any more what it prints', { timeout: 300_000 }, async () => {
+it('a service continues after the reader of its output is gone', { timeout: 300_000 }, async () => {
   const data = await mkdtemp(join(tmpdir(), 'trainyard-unread-'));
   const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve'], {
     env: {

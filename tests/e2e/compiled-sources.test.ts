@@ -38,7 +38,7 @@ function keptSources(): { before: string[]; after: string[] } {
   return { before: before!, after: after! };
 }
 
-test('the first start compiles every source before it has threads or children, and the second one none', async () => {
+test('the first start compiles every source before it has threads or children, and the second start compiles none', async () => {
   const environment = { NODE_COMPILE_CACHE: scratch };
   const first = await smallService({ environment });
   try {

@@ -114,12 +114,12 @@ function judgeAll(
   const wrong = replies.flatMap(({ status, error, finishReason, content }, index) => {
     if (status !== 200) return [`${constraintOf(index)}: ${status} ${error}`];
     if (finishReason === 'length' || (finishReason === 'stop' && satisfies(content, index))) return [];
-    return [`${constraintOf(index)} let through ${JSON.stringify(content)} (${finishReason})`];
+    return [`${constraintOf(index)} allowed ${JSON.stringify(content)} (${finishReason})`];
   });
   return { whole, cut, wrong };
 }
 
-describe('what the model says at temperature 1', () => {
+describe('output of the model at temperature 1', () => {
   it(
     `under ${NUM_SCHEMAS} generated schemas is valid for ajv`,
     async () => {
@@ -148,7 +148,7 @@ describe('what the model says at temperature 1', () => {
   );
 
   it(
-    'under 50 expressions is what RegExp matches',
+    'under 50 expressions matches RegExp',
     async () => {
       const patterns = [...WRITTEN, ...fc.sample(expressions, { seed: SEED, numRuns: 50 - WRITTEN.length })];
       const judges = patterns.map((pattern) => new RegExp(`^(?:${pattern})$`, 'u'));

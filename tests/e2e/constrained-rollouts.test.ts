@@ -7,7 +7,7 @@ import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { CONSTRAINT, WAYS_TO_SAMPLE } from '../support/ways-to-sample.ts';
 
-it('rollouts are trained under the distribution that they were drawn from, whatever changed it', async () => {
+it('rollouts are trained under their sampling distribution, with any sampling option', async () => {
   // In half precision the sampler's cache by itself makes gaps of 1e-3.
   const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
   try {

@@ -47,7 +47,7 @@ async function crowd(service: OwnService, firstIndex: number): Promise<Crowd> {
 
 const megabytes = (bytes: number) => Math.round(bytes / 1e6);
 
-describe('while there is room for all of them', () => {
+describe('below the limit of requests in flight', () => {
   let service: OwnService;
   beforeAll(async () => {
     service = await smallService({ environment: { TRAINYARD_CAPACITY_TOKENS: String(CAPACITY_TOKENS) } });
@@ -94,7 +94,7 @@ describe('above the limit of requests in flight', () => {
   }, TIMEOUT_MS);
 
   it(
-    'each is answered in full or told with 429 when to come again',
+    'each is answered in full or gets 429 with a time to wait',
     async () => {
       const { ends } = await crowd(service, 0);
       const answered = ends.filter(

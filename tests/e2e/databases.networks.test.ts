@@ -105,7 +105,7 @@ const longJob = async (gateway: NetworkPart, name: string, numSteps: number) => 
   });
 };
 
-test('they are one service: what one is given another does and a third tells, in the order and at the times of the database', async () => {
+test('they are one service: a job created in one runs in another and is reported by a third, in the order and at the times of the database', async () => {
   const begun = Date.now();
   const job = await longJob(ahead, 'shared', 2);
   expect(await right.client.trainingJobs.gradientSteps(job.id)).toHaveLength(2);
@@ -133,7 +133,7 @@ test('they are one service: what one is given another does and a third tells, in
   expect(new Set(answers).size).toBe(1);
 });
 
-test('a cancel reaches the trainer through whichever, and the next job has it', async () => {
+test('a cancel through either process reaches the trainer, and the next job runs', async () => {
   for (const [index, gateway] of [ahead, right].entries()) {
     const job = await longJob(gateway, `cancelled-${index}`, 10);
     for await (const event of right.client.trainingJobs.watch(job.id)) if (event.type === 'gradient_step') break;
@@ -144,7 +144,7 @@ test('a cancel reaches the trainer through whichever, and the next job has it', 
   expect(await ahead.client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
 });
 
-test('who asks for TLS has it, and whoever the server cannot be sure of is told so', async () => {
+test('TLS is used on request, and an unverified server is reported', async () => {
   const near = database.nearby(url);
   const secured = await queryServer<{ address: string; ssl: boolean }>(
     near,
@@ -167,7 +167,7 @@ test('who asks for TLS has it, and whoever the server cannot be sure of is told 
   for (const [address, password, words] of refusals) expect(await problemOf(address, password)).toContain(words);
 });
 
-test('the doctor tells of the pooler, of the clock, and of connections that run out; requests are told to come again', async () => {
+test('the doctor reports the pooler, the clock and exhausted connections; requests get a time to wait', async () => {
   const found = await doctor(pooled, MINUTE_AHEAD);
   expect(found.get('database_notifications')?.problem).toContain('a pooler in transaction mode');
   expect(found.get('database_clock')?.problem).toContain('NTP');
@@ -188,7 +188,7 @@ test('the doctor tells of the pooler, of the clock, and of connections that run 
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await answer.text()).toMatch(/store\.(unavailable|busy)/);
   }
-  console.log(`with 3 connections for all: ${refused.length} of 40 writes at once were told to come again`);
+  console.log(`with 3 connections for all: ${refused.length} of 40 writes at once got a time to wait`);
   expect(await problemOf(url)).toContain('too many connections');
   await database.limitConnections(-1);
   await expect.poll(async () => (await register(0)).status).toBe(200);

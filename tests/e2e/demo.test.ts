@@ -30,7 +30,7 @@ async function demo(...args: string[]): Promise<string> {
   return output;
 }
 
-it('trains on the service that --url names, and leaves the model there', { timeout: 600_000 }, async () => {
+it('trains on the service of --url, and keeps the model there', { timeout: 600_000 }, async () => {
   const output = await demo('--url', service.url);
   const [, name = ''] = /^the model stays on the service: (\S+)$/m.exec(output) ?? [];
   expect(name).toMatch(/^local\/demo\/demo-concise-/);
@@ -44,7 +44,7 @@ it('trains on the service that --url names, and leaves the model there', { timeo
 });
 
 it(
-  'finds the service that runs on the data folder, and removes the model when it is asked to',
+  'finds the service that runs on the data folder, and removes the model on request',
   { timeout: 600_000 },
   async () => {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });

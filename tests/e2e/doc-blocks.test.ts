@@ -94,7 +94,7 @@ describe('blocks of the pages', () => {
     TIMEOUT_MS,
   );
 
-  it('what the jobs of these blocks measured is in the tables of docs/reference/training-api.md', async () => {
+  it('the metrics of these jobs are in the tables of docs/reference/training-api.md', async () => {
     const names = new Set<string>();
     for (const service of [small, real]) {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });

@@ -23,7 +23,7 @@ let numDoubled = 0;
 
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();
   proxy = await PostgresProxy.start([database], { relay: doublingNotifications(() => void (numDoubled += 1)) });
@@ -61,7 +61,7 @@ async function watched(client: Trainyard, jobId: string): Promise<TrainingEventO
   return events;
 }
 
-test('a job is begun once, told once to whoever watches, charged once, and cancelled once', async () => {
+test('a job is started once, reported once to each watcher, charged once, and cancelled once', async () => {
   const [one, two] = clients;
   const groups = await tenLongGroups(one, BASE, WITH_LOGPROBS);
   const jobs = await Promise.all(['a', 'b', 'c'].map((name) => submit(groups, name, 2)));

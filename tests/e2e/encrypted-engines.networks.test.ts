@@ -114,7 +114,7 @@ async function chats(count: number, about: string): Promise<number[]> {
 }
 const all = (count: number, status = 200): number[] => Array.from({ length: count }, () => status);
 
-test('through either proxy a seed says the same, streams come as they are made, and the engine itself cannot be reached', async () => {
+test('through either proxy a seed gives the same tokens, streams arrive as generated, and the engine cannot be reached directly', async () => {
   expect(await states(api)).toEqual(['up', 'up']);
   const said = new Set<string>();
   for (const name of ['bytes', 'nginx']) {
@@ -162,7 +162,7 @@ test('through either proxy a seed says the same, streams come as they are made, 
   }
 }, 200_000);
 
-test('who does not know the authority is told so, answers 503, and goes on once it does', async () => {
+test('a process that does not trust the authority reports it, answers 503, and works once it does', async () => {
   const stranger = await parts.start(machineOf('stranger'), 'api');
   const refused = await stranger.ask('/chat/completions', chat('nobody'));
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
@@ -179,7 +179,7 @@ test('who does not know the authority is told so, answers 503, and goes on once 
   await again.end('SIGTERM');
 }, 100_000);
 
-test('the doctor looks through the proxy, and says what is wrong with a certificate', async () => {
+test('the doctor checks through the proxy, and reports the fault of a certificate', async () => {
   const doctor = async (environment: Record<string, string>) => {
     const [program, ...args] = machineOf('stranger').command();
     const words = [process.execPath, '--conditions=@trainyard/source', MAIN, 'doctor', '--role', 'trainer', '--json'];
@@ -214,7 +214,7 @@ test('a certificate for another machine gets no request', async () => {
   await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
 }, 100_000);
 
-test('a proxy that ends no handshake costs a request seconds, and not for ever', async () => {
+test('a proxy that ends no handshake delays a request by seconds only', async () => {
   // One connection stays open, on which the engine answers checks normally.
   expect(await chats(1, 'before')).toEqual(all(1));
   process.kill(proxies.get('bytes')!.pid, 'SIGUSR1');
@@ -227,7 +227,7 @@ test('a proxy that ends no handshake costs a request seconds, and not for ever',
 }, 100_000);
 
 test.each(['bytes', 'nginx'])(
-  'an engine that is killed behind %s ends its streams with one error; requests go to the other, and to it once it is there again',
+  'an engine killed behind %s ends its streams with one error; requests go to the other, and to it once it is back',
   async (name) => {
     const streams = await Promise.all(
       Array.from({ length: 8 }, (_, index) => openedStream(api, chat(`${name} ${index}`, { max_tokens: 4_000 }))),

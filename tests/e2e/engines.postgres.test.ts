@@ -20,7 +20,7 @@ const SECRET = 'a secret for these tests, which is long enough';
 let cluster: PostgresCluster;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(async () => {
@@ -36,7 +36,7 @@ async function baseModels({ url, apiKey }: OwnService): Promise<string[]> {
   return ((await answer.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
 }
 
-/** All parts of a reply that sampling decides. */
+/** All parts of a reply that depend on sampling. */
 async function sampled(client: Trainyard, model: string, seed: number) {
   const { choices } = await client.chat.completions.create({
     model,
@@ -52,7 +52,7 @@ async function sampled(client: Trainyard, model: string, seed: number) {
   return choices.map(({ token_ids, logprobs, finish_reason }) => ({ token_ids, logprobs, finish_reason }));
 }
 
-describe('two of HTTP, two engines and a trainer', () => {
+describe('two API processes, two engines and a trainer', () => {
   let parts: ServiceParts;
   let apis: [OwnService, OwnService];
   let one: Trainyard;
@@ -68,7 +68,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     await parts.close();
   });
 
-  test('without an engine what samples is 503 with when to ask again, and the rest answers', async () => {
+  test('without an engine sampling is 503 with Retry-After, and the rest answers', async () => {
     const { url, apiKey } = apis[0];
     const ask = (path: string, init: RequestInit = {}) =>
       fetch(`${url}${path}`, {
@@ -100,7 +100,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     expect((await fetch(url.replace(/\/v1$/, '/'))).status).toBe(200);
   });
 
-  test('engines that come are found, and the same is said as by one process', async () => {
+  test('new engines are found, and answers equal those of one process', async () => {
     engines = [await parts.part('engine'), await parts.part('engine')];
     for (const api of apis) await expect.poll(() => baseModels(api)).toEqual([BASE]);
     const whole = await smallService();
@@ -121,7 +121,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     );
   });
 
-  test('a loop of training: what is trained elsewhere is sampled from every engine, on policy', async () => {
+  test('a training loop: a step trained on another machine is sampled from every engine, on policy', async () => {
     await parts.part('trainer');
     await one.models.register({ project: 'parts', name: 'agent', base_model: BASE });
     const model = await two.models.register({ project: 'parts', name: 'agent', base_model: BASE });
@@ -147,7 +147,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     expect(trained).not.toEqual(await sampled(one, BASE, 7));
   }, 200_000);
 
-  test('an engine that is killed in the middle of streams ends them with one error; the next requests go on', async () => {
+  test('an engine killed in mid-stream ends its streams with one error; the next requests succeed', async () => {
     // Different prompts, so that both engines get some of them.
     const whole = async (index: number) => {
       const { choices, usage } = await one.chat.completions.create({
@@ -201,7 +201,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     for (const seed of [1, 2, 3]) expect(await sampled(two, BASE, seed)).toHaveLength(2);
   }, 200_000);
 
-  test('of an API process that is killed the engine ends what it had asked for', async () => {
+  test('the engine ends the requests of a killed API process', async () => {
     const third = await parts.api({ TRAINYARD_API_KEY: apis[0].apiKey });
     const asked = await fetch(`${third.url}/chat/completions`, {
       method: 'POST',
@@ -226,7 +226,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     await expect.poll(numRequests).toBe(0);
   }, 100_000);
 
-  test('an engine that is asked to end ends what it has, and is gone from the list', async () => {
+  test('an engine that is shut down finishes its requests and leaves the list', async () => {
     const another = await parts.part('engine');
     const last = engines[1];
     const story = two.chat.completions.create({
@@ -244,7 +244,7 @@ describe('two of HTTP, two engines and a trainer', () => {
   }, 200_000);
 });
 
-test('without the secret a process does not start, and says what to do', async () => {
+test('without the secret a process does not start, and names the remedy', async () => {
   const database = await cluster.createSchema();
   for (const role of ['api', 'engine'])
     await expect(
@@ -261,7 +261,7 @@ describe.each(await installedArtReleases())('the unmodified openpipe-art client 
   });
 
   test(
-    'trains over two of HTTP, one engine and one trainer',
+    'trains over two API processes, one engine and one trainer',
     async () => {
       parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });
       await parts.part('engine');

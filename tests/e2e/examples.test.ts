@@ -69,7 +69,7 @@ it(
 );
 
 it(
-  'lessons come first, rewards after',
+  'supervised training comes first, rewards after',
   async () => {
     const short = ['--seeds', '1', '--steps', '1', '--out', scratch];
     const output = await example('learning', '--tasks', 'yes-no-maybe-after-sft', ...short);
@@ -80,7 +80,7 @@ it(
 );
 
 it(
-  'facts are taught by conversations, and answered',
+  'facts are trained from conversations, and answered',
   async () => {
     const output = await exampleOn(testModel().base, 'sft');
     expect(output).toMatch(/^loss (\d+\.\d\d ){11}\d+\.\d\d$/m);
@@ -96,7 +96,7 @@ it(
 );
 
 it.skipIf(!hasVerifiers)(
-  'an environment of verifiers rolls out through its own client, and its rollouts are trained by their records',
+  'an environment of verifiers samples through its own client, and its rollouts are trained with their records',
   async () => {
     const base = await ownService({ environment: { TRAINYARD_MODEL: testModel().base } });
     try {

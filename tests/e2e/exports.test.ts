@@ -79,7 +79,7 @@ describe('trainyard export', () => {
   it.each([
     ['gguf-adapter', ['adapter.gguf', 'parity.json']],
     ['merged-gguf', ['model.gguf', 'parity.json']],
-  ])('brings a checkpoint here as %s, and says how close it is', { timeout: 240_000 }, async (format, files) => {
+  ])('exports a checkpoint as %s, and reports the difference', { timeout: 240_000 }, async (format, files) => {
     const output = join(scratch, format);
     const args = ['agent', '--format', format, '--output', output, '--url', service.url];
     const { code, output: printed } = await command('export', ...args);
@@ -96,7 +96,7 @@ describe('trainyard export', () => {
     expect(again).toMatchObject({ code: 1, output: expect.stringContaining('is not empty') });
   });
 
-  it('says what is wrong with its arguments and names', async () => {
+  it('reports faults of its arguments and names', async () => {
     const url = ['--url', service.url];
     const output = join(scratch, 'empty');
     const wrong: [string[], number, string][] = [
@@ -120,7 +120,7 @@ describe('trainyard export', () => {
 
 describe('an export', () => {
   it(
-    'as peft comes back in as an adapter of the same weights, and nothing else does',
+    'an export as peft is imported as an adapter of the same weights, and nothing else is',
     { timeout: 240_000 },
     async () => {
       const { id } = await client.exports.create(modelId, { format: 'peft' });
@@ -174,7 +174,7 @@ describe('an export', () => {
     },
   );
 
-  it('as peft comes in under any alpha, each import with its own', { timeout: 240_000 }, async () => {
+  it('an export as peft is imported under any alpha, each import with its own', { timeout: 240_000 }, async () => {
     const { id } = await client.exports.create(modelId, { format: 'peft' });
     await client.exports.wait(modelId, id);
     const bytes = async (name: string) =>
@@ -200,13 +200,13 @@ describe('an export', () => {
       return found;
     };
     const rising = await effects([0.08, 8]);
-    console.log('what an adapter changes in a log-probability, by its alpha', rising);
+    console.log('the effect of an adapter on a log-probability, by its alpha', rising);
     expect(rising[8]).toBeGreaterThan(10 * rising[0.08]!);
     expect(await effects([8, 0.08])).toEqual(rising);
     await client.exports.delete(modelId, id);
   });
 
-  it('that a crash of the service cut off runs again and ends once', { timeout: 240_000 }, async () => {
+  it('an export interrupted by a crash of the service runs again and ends once', { timeout: 240_000 }, async () => {
     const { id } = await client.exports.create(modelId, { format: 'merged-safetensors' });
     await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
     expect(childrenOf(service.pid)).toHaveLength(3);
@@ -229,7 +229,7 @@ describe('an export', () => {
     await client.exports.delete(modelId, id);
   });
 
-  it('whose process dies runs again, and the next one after it', { timeout: 240_000 }, async () => {
+  it('an export whose process dies runs again, and so does the next one', { timeout: 240_000 }, async () => {
     const doomed = await client.exports.create(modelId, { format: 'merged-gguf' });
     const next = await client.exports.create(modelId, { format: 'gguf-adapter' });
     const host = () => {
@@ -244,7 +244,7 @@ describe('an export', () => {
     for (const { id } of [doomed, next]) await client.exports.delete(modelId, id);
   });
 
-  it('ends with its model while it runs, and leaves nothing', { timeout: 240_000 }, async () => {
+  it('ends when its model is deleted, and leaves nothing', { timeout: 240_000 }, async () => {
     const base = (await client.servedModels.list()).data[0]!.id;
     const { id: doomedId } = await client.models.register({ project: 'out', name: 'doomed', base_model: base });
     const { id } = await client.exports.create(doomedId, { format: 'merged-gguf' });

@@ -26,7 +26,7 @@ function fill(): void {
       try {
         for (;;) writeSync(file, Buffer.alloc(bytes));
       } catch {
-        // No room for this much, but maybe for half of it.
+        // No space for this much, but maybe for half of it.
       }
     }
   } finally {
@@ -34,7 +34,7 @@ function fill(): void {
   }
 }
 
-test('while the disk is full keys can be revoked, and stay revoked', { timeout: 300_000 }, async () => {
+test('while the disk is full, keys can be revoked and stay revoked', { timeout: 300_000 }, async () => {
   const dataDirectory = join(disk, 'data');
   const service = await smallService({ dataDirectory });
   const ask = (url: string, method: string, path: string, key: string, body?: object) =>

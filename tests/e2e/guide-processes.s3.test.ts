@@ -29,7 +29,7 @@ import { smallService } from '../support/small-service.ts';
 
 const [SCALING, OPERATIONS] = ['docs/guide/scaling.md', 'docs/guide/operations.md'];
 const VLLM =
-  'it needs vLLM (6 to 12 GB): `npm run lab -- vllm` runs such servers, `npm run lab -- scale-out` holds the flags against its parser';
+  'it needs vLLM (6 to 12 GB): `npm run lab -- vllm` runs such servers, `npm run lab -- scale-out` checks the flags with its parser';
 const SKYRL = 'it needs SkyRL (2 GB): `npm run lab -- skyrl` runs it';
 const ELSEWHERE = 'another machine is needed';
 /** Commands that no test on one machine can run unchanged, each with its reason. */
@@ -45,7 +45,7 @@ const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
   ['rsync -a', ELSEWHERE],
   [
     'TRAINYARD_TRAINER_KEY=tml-…',
-    'it needs an account of the hosted service; `servers-elsewhere.test.ts` starts with a stand-in of it',
+    'it needs an account of the hosted service; `servers-elsewhere.test.ts` uses a stand-in',
   ],
   [
     'trainyard serve --role engine --host 127.0.0.1 --port 8420 --engine-url',
@@ -73,7 +73,7 @@ let bucketFault: 'none' | 'slow' | 'hanging' = 'none';
 let bucketWay: ReturnType<typeof createServer>;
 beforeAll(async () => {
   const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
-  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` says where the servers are');
+  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` starts the servers');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
   database = await cluster.createSchema();
   bucketWay = await wayTo(server.origin);
@@ -168,7 +168,7 @@ async function endInOrder(running: GuideProcess, code: number | null = 0): Promi
   expect([await running.end('SIGTERM'), running.output.includes('Error:')]).toEqual([code, false]);
 }
 
-test('`trainyard export --base` makes both forms', async () => {
+test('`trainyard export --base` creates both forms', async () => {
   await ended(command('trainyard export --base model.gguf --output base-f32'));
   await ended(command('trainyard export --base model.gguf --output base'));
   for (const folder of ['base', 'base-f32'])
@@ -222,7 +222,7 @@ describe('roles', () => {
     return job.id;
   };
 
-  test('two API processes, two engines and a trainer start by the commands of the page, and train a step', async () => {
+  test('two API processes, two engines and a trainer start with the commands of the page, and train a step', async () => {
     await Promise.all(['api1', 'engine1', 'engine2'].map(start));
     await Promise.all(['api2', 'trainer1'].map(start));
     await expect.poll(() => balancer.numReady, { timeout: 30_000 }).toBe(2);
@@ -256,7 +256,7 @@ describe('roles', () => {
     expect(await client().trainingJobs.gradientSteps(jobId)).toHaveLength(4);
   }, 300_000);
 
-  test('after a kill of each kind all continues', async () => {
+  test('after a kill of each kind everything continues', async () => {
     const jobId = await submit(6);
     for (const name of ['engine1', 'trainer1', 'api1']) {
       await end(name, 'SIGKILL');
@@ -266,7 +266,7 @@ describe('roles', () => {
     expect(await client().trainingJobs.gradientSteps(jobId)).toHaveLength(6);
   }, 300_000);
 
-  test('with a slow bucket a job ends, and with one that hangs chats go on and the job ends afterwards', async () => {
+  test('with a slow bucket a job ends, and with a hanging one chats continue and the job ends afterwards', async () => {
     bucketFault = 'slow';
     expect(await client().trainingJobs.gradientSteps(await submit(1))).toHaveLength(1);
     expect(await chat('agent')).toBe(200);
@@ -284,7 +284,7 @@ describe('roles', () => {
     expect(await client().trainingJobs.gradientSteps(jobId)).toHaveLength(2);
   }, 300_000);
 
-  test('a backup of all of it is restored into a folder, and a stopped database is said', async () => {
+  test('a full backup is restored into a folder, and a stopped database is reported', async () => {
     const { exports } = command(begin.api);
     const place = join(scratch, 'backups');
     mkdirSync(place);
@@ -328,7 +328,7 @@ test('`trainyard db move` moves a service to PostgreSQL, and to a bucket', async
   }
 }, 300_000);
 
-test('the service starts with vLLM servers that want a key, and with a trainer elsewhere', async () => {
+test('the service starts with vLLM servers that require a key, and with a remote trainer', async () => {
   const key = 'a-key-of-the-servers';
   const urls: string[] = [];
   const fakes: FakeVllm[] = [];
@@ -367,7 +367,7 @@ test('the service starts with vLLM servers that want a key, and with a trainer e
   }
 }, 300_000);
 
-test('every command of the two pages is run here or by the tests of blocks, or it is known why not', () => {
+test('every command of the two pages runs here or in the tests of blocks, or has a reason why not', () => {
   const isKnown = (one: GuideCommand) =>
     used.has(one) ||
     one.mark === 'cluster' ||

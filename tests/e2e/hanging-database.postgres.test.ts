@@ -28,7 +28,7 @@ let engine: ServicePart;
 let trainer: ServicePart;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   const secret = 'a secret for these tests, which is long enough';
   parts = new ServiceParts({ database: await cluster.createSchema(), secret });
@@ -82,7 +82,7 @@ async function statusOf(place: string, path: string): Promise<number> {
   return (await fetch(`${place}${path}`, { headers: { connection: 'close' }, signal })).status;
 }
 
-test('known keys and loaded models are served, writes are refused in time, and all continues afterwards', async () => {
+test('known keys and loaded models are served, writes are refused in time, and everything continues afterwards', async () => {
   assert(engine.healthUrl !== null && trainer.healthUrl !== null);
   const apiPlace = api.url.replace(/\/v1$/, '');
   const places = [apiPlace, engine.healthUrl, trainer.healthUrl];

@@ -30,7 +30,7 @@ async function untilHealthy(): Promise<void> {
 }
 
 describe('a killed engine host', () => {
-  it('ends the request in flight with one clear error and comes back by itself', async () => {
+  it('ends the request in flight with one clear error and recovers by itself', async () => {
     const greedy = {
       model: base,
       messages: [{ role: 'user', content: 'What is the capital of France?' }],
@@ -79,7 +79,7 @@ describe('a killed engine host', () => {
 });
 
 describe('a killed trainer host', () => {
-  it('goes on from its last gradient step: the job succeeds with the same steps and the same weights', async () => {
+  it('continues after its last gradient step: the job succeeds with the same steps and the same weights', async () => {
     const groups = await tenLongGroups(client, 'survivor');
     // Two gradient steps of several rows: the first kill is before or after the end of the first row, the
     // second in the second step.

@@ -64,7 +64,7 @@ describe('a hostile request', () => {
   );
 });
 
-it('leaves the same processes behind, no larger than some hundred megabytes, and the same replies', async () => {
+it('the same processes remain, no larger than some hundred megabytes, with the same replies', async () => {
   expect(childrenOf(service.pid).filter((pid) => hostsBefore.includes(pid))).toEqual(hostsBefore);
   expect(await greedyReply()).toBe(bystander);
   const sizes = [service.pid, ...hostsBefore].map((pid) => Math.round(residentMb(pid).peak));

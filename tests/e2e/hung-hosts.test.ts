@@ -56,7 +56,7 @@ it('a stopped engine host ends its requests with one clear error each and is rep
   expect(hostOf(service.pid, 'engine')).not.toBe(stopped);
 }, 240_000);
 
-it('a stopped trainer host loses the cores, sampling goes on, and so does the job', async () => {
+it('a stopped trainer host loses its cores, sampling continues, and so does the job', async () => {
   const model = await client.models.register({ project: 'hung', name: 'stopped', base_model: base });
   const group = await scoredGroup(client, 'stopped', { maxTokens: 4 });
   const job = await client.trainingJobs.create({

@@ -30,7 +30,7 @@ async function reached(jobId: string, type: string): Promise<number> {
 }
 
 describe('a running job', () => {
-  it('is paused and cancelled between two gradient steps, and goes on from its last gradient step', async () => {
+  it('is paused and cancelled between two gradient steps, and continues after its last gradient step', async () => {
     const [one, two] = [await register('one'), await register('two')];
     // One gradient step per group: short enough for a loaded machine, long enough to be interrupted.
     const config = { learning_rate: 1e-4, gradient_steps: 4 };
@@ -101,7 +101,7 @@ describe('a running job', () => {
   }, 300_000);
 });
 
-describe('a model that begins with another one', () => {
+describe('a model that starts from another one', () => {
   it('is at distance 0 from its own step 0, and trains with every setting at once', async () => {
     const teacher = await register('teacher', { rank: 4, targets: ['q_proj', 'v_proj'], init_seed: 3 });
     const group = await scoredGroup(client, 'teacher');
@@ -153,7 +153,7 @@ describe('a model that begins with another one', () => {
       },
     });
     const [step] = await client.trainingJobs.gradientSteps(job.id);
-    // Fresh weights: the policy is the reference, and the sampler's distance to both is the gap of the two
+    // Fresh weights: the policy is the reference, and its distance to the sampler is the gap of the two
     // programs.
     expect(step!['kl_policy_ref_k3']).toBe(0);
     expect(Math.abs(step!['kl_policy_ref']!)).toBeLessThan(0.02);

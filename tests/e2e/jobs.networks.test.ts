@@ -121,7 +121,7 @@ async function countedOf(name: string): Promise<{ charged: object[]; points: obj
   return { charged, points };
 }
 
-test('a trainer that is cut off beyond its lease writes nothing more; another takes its job, and each step is there once', async () => {
+test('a trainer cut off beyond its lease writes nothing more; another takes its job, and each step exists once', async () => {
   const submitted = await submit('moved');
   await untilStep(submitted);
   const [cut] = trainers;
@@ -129,16 +129,14 @@ test('a trainer that is cut off beyond its lease writes nothing more; another ta
   const begun = performance.now();
   const second = await parts.start(trainerMachines[1]!, 'trainer');
   await untilStep(submitted, 2);
-  console.log(`another told a step ${((performance.now() - begun) / 1000).toFixed(1)} s behind the cut`);
+  console.log(`another reported a step ${((performance.now() - begun) / 1000).toFixed(1)} s after the cut`);
   // The server does not keep its few connections for an unreachable client.
   await expect.poll(() => numConnections(cut!.machine), { timeout: 100_000 }).toBe(0);
-  console.log(
-    `the server let go of its connections ${((performance.now() - begun) / 1000).toFixed(1)} s behind the cut`,
-  );
+  console.log(`the server closed its connections ${((performance.now() - begun) / 1000).toFixed(1)} s after the cut`);
   network.heal();
   const outcome = await outcomeOf(submitted);
   expect(outcome).toEqual(undisturbed);
-  await expect.poll(() => cut!.says(`${submitted.jobId}: left with the status`), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => cut!.says(`${submitted.jobId}: still has the status`), { timeout: 60_000 }).toBe(true);
   expect(await countedOf('moved')).toEqual(counted);
   // It is a normal trainer again.
   await second.end('SIGTERM');
@@ -147,7 +145,7 @@ test('a trainer that is cut off beyond its lease writes nothing more; another ta
 }, 400_000);
 
 test.each(['stopped', 'cut off'])(
-  'while the database is %s for longer than a lease a job waits, and goes on by itself',
+  'while the database is %s for longer than a lease a job waits, and continues by itself',
   async (how) => {
     const name = how.replace(' ', '-');
     const submitted = await submit(name);
@@ -160,7 +158,7 @@ test.each(['stopped', 'cut off'])(
     else network.heal();
     const healed = performance.now();
     expect(await outcomeOf(submitted)).toEqual(undisturbed);
-    console.log(`${how}: the job has ended ${((performance.now() - healed) / 1000).toFixed(1)} s after all was well`);
+    console.log(`${how}: the job ended ${((performance.now() - healed) / 1000).toFixed(1)} s after the recovery`);
     expect(await countedOf(name)).toEqual(counted);
   },
   400_000,

@@ -30,7 +30,7 @@ function dataDirectory(name: string): string {
 
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   const environment = { TRAINYARD_DATABASE: await cluster.createSchema(), TRAINYARD_API_KEY: 'the-key-of-both' };
   [one, two] = (await Promise.all(
@@ -54,7 +54,7 @@ async function limitedKey(limits: KeyLimitsRequest) {
 const ASK = { model: 'HuggingFaceTB/SmolLM2-135M-Instruct', messages: [{ role: 'user' as const, content: 'Hi' }] };
 const chat = (client: OpenAI) => client.chat.completions.create({ ...ASK, max_tokens: 2 });
 
-test('both together let through what one may, and OpenAI’s client gets through when it waits', async () => {
+test('both together admit no more than the limit, and OpenAI’s client succeeds after waiting', async () => {
   const perMinute = 20;
   const { admin, id, secret, clients } = await limitedKey({ requests_per_minute: perMinute });
   const begunAt = performance.now();
@@ -62,7 +62,7 @@ test('both together let through what one may, and OpenAI’s client gets through
   const refilled = ((performance.now() - begunAt) / 60_000) * perMinute;
   const numLetThrough = outcomes.filter(({ status }) => status === 'fulfilled').length;
   console.log(
-    `${numLetThrough} of 60 requests of a key with ${perMinute} a minute were let through, ${refilled} came back`,
+    `${numLetThrough} of 60 requests of a key with ${perMinute} per minute were admitted, ${refilled} came back`,
   );
   expect(numLetThrough).toBeGreaterThanOrEqual(perMinute);
   expect(numLetThrough).toBeLessThanOrEqual(perMinute + Math.ceil(refilled));
@@ -79,7 +79,7 @@ test('both together let through what one may, and OpenAI’s client gets through
   await Promise.all(Array.from({ length: 10 }, (_, index) => chat(clients[index % 2]!)));
 }, 200_000);
 
-test('tokens that one samples are missing at the other', async () => {
+test('tokens sampled by one count at the other', async () => {
   const { clients } = await limitedKey({ tokens_per_minute: 100 });
   const [here, there] = [clients[0]!, clients[1]!];
   const sampled = await here.chat.completions.create({
@@ -102,7 +102,7 @@ test('tokens that one samples are missing at the other', async () => {
     .toMatch(/^429 Rate limit reached: this key may use 100 tokens per minute \(tokens_per_minute\)/);
 });
 
-test('places in flight of a service that is killed are free when its lease ends', async () => {
+test('requests in flight of a killed service are released when its lease ends', async () => {
   const { clients, secret } = await limitedKey({ max_requests_in_flight: 2 });
   const [here, there] = [clients[0]!, clients[1]!];
   const endless = { ...ASK, max_tokens: 6000, stream: true as const, ...({ ignore_eos: true } as object) };

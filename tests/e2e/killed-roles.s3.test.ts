@@ -10,7 +10,7 @@ let server: S3Server;
 let cluster: PostgresCluster;
 beforeAll(async () => {
   const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
-  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` says where the servers are');
+  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` starts the servers');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
 });
 afterAll(async () => {

@@ -73,7 +73,7 @@ async function begun(client: Trainyard, request: ChatBody): Promise<{ numTokens:
   return { numTokens: rest() };
 }
 
-it('what outlasts the drain has one end of its own, and no cut connection', async () => {
+it('requests that outlast the drain end with an error of their own, not with a cut connection', async () => {
   const service = await smallService({ environment: { TRAINYARD_DRAIN_TIMEOUT_MS: '100' } });
   const { url, apiKey } = service;
   const chat = (stream: boolean) =>
@@ -102,7 +102,7 @@ it('what outlasts the drain has one end of its own, and no cut connection', asyn
 });
 
 describe('a service', () => {
-  it('keeps models, checkpoints, logs and signed-in browsers over a restart, for its owner alone, and leaves no process behind', async () => {
+  it('keeps models, checkpoints, logs and browser sessions over a restart, readable only by the owner, and leaves no process', async () => {
     const dataDirectory = join(scratch, 'restart');
     const first = await smallService({ dataDirectory });
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
@@ -162,11 +162,11 @@ describe('a service', () => {
     }
   });
 
-  /** Sampled by the first caller: the origin of a job's data does not matter. */
+  /** Sampled by the first test; the origin of a job's data does not matter. */
   let groups: WireTrajectoryGroup[] | null = null;
 
   it.each(['SIGTERM', 'SIGKILL'] as const)(
-    'continues the job that was running when it got %s, and it ends once, with all its steps',
+    'continues the job that was running at %s, and it ends once, with all its steps',
     async (signal) => {
       const dataDirectory = join(scratch, `midjob-${signal}`);
       const first = await smallService({ dataDirectory });
@@ -205,7 +205,7 @@ describe('a service', () => {
     240_000,
   );
 
-  it('shows its key once, keeps it hashed, and leaves a file only its owner can read', async () => {
+  it('shows its key once, stores it hashed, and leaves a file that only its owner can read', async () => {
     const dataDirectory = join(scratch, 'key');
     const service = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
     const keyFile = join(dataDirectory, 'admin-key');
@@ -228,7 +228,7 @@ describe('a service', () => {
     await second.close();
   });
 
-  it('takes the second signal of one Ctrl-C under npm for the same keypress', async () => {
+  it('treats the second signal of one Ctrl-C under npm as the same keypress', async () => {
     const service = await smallService({ environment: PATIENT });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
     const base = (await client.servedModels.list()).data[0]!.id;
@@ -242,14 +242,14 @@ describe('a service', () => {
     await service.close();
   });
 
-  it('keeps its data folder to its owner', async () => {
+  it('keeps its data folder private to its owner', async () => {
     const dataDirectory = join(scratch, 'private folder é%20#');
     const service = await smallService({ dataDirectory });
     expect(statSync(dataDirectory).mode & 0o777).toBe(0o700);
     await service.close();
   });
 
-  it('starts on a folder whose lock names a process that is not the one that wrote it', async () => {
+  it('starts on a folder whose lock names an unrelated process', async () => {
     const dataDirectory = join(scratch, 'stale');
     mkdirSync(dataDirectory);
     writeFileSync(
@@ -261,7 +261,7 @@ describe('a service', () => {
     await service.close();
   });
 
-  it('ends in-flight requests before it goes', async () => {
+  it('finishes requests in flight before it exits', async () => {
     const service = await smallService({ environment: PATIENT });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
     const base = (await client.servedModels.list()).data[0]!.id;
@@ -274,7 +274,7 @@ describe('a service', () => {
   });
 });
 
-describe('a service that cannot start says why', () => {
+describe('a service that cannot start reports the reason', () => {
   it('port in use', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => blocker.once('listening', resolve));

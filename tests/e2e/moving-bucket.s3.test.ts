@@ -20,7 +20,7 @@ let parts: ServiceParts;
 let store: SqlStore;
 beforeAll(async () => {
   const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
-  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` says where the servers are');
+  assert(program !== undefined && programs !== undefined, '`npm run lab -- s3` starts the servers');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
   network = await unreliableNetwork(server.origin, EVERY_REQUESTS);
   const database = await cluster.createSchema();
@@ -46,7 +46,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-test('it goes on elsewhere from its snapshot, and ends with the weights of a run that nothing happened to', async () => {
+test('it continues on another machine from its snapshot, and ends with the weights of an undisturbed run', async () => {
   const engine = await parts.part('engine');
   const first = await parts.part('trainer');
   const { url, apiKey } = await parts.api();

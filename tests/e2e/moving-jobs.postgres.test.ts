@@ -29,7 +29,7 @@ let database: string;
 let store: SqlStore;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();
 });
@@ -102,7 +102,7 @@ async function untilAhead(jobId: string, { lines }: Trainer): Promise<void> {
   for (;;) {
     const [kept, told, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.getJob(jobId)];
     if (kept > 0 && told > kept) return;
-    assert(job?.finishedAt === null, `${told} steps were told, ${kept} are in the blobs: ${lines.join('\n')}`);
+    assert(job?.finishedAt === null, `${told} steps were reported, ${kept} are in the blobs: ${lines.join('\n')}`);
     await new Promise((over) => setTimeout(over, 5));
   }
 }
@@ -115,7 +115,7 @@ const keptDirectories = (): string[] => {
 const measured = ({ data }: TrainingEventObject) =>
   Object.fromEntries(Object.entries(data).filter(([name]) => !/second|memory/.test(name)));
 
-test('jobs of both kinds go on elsewhere without the disk of who began them, and end as if nothing had been', async () => {
+test("jobs of both kinds continue on another machine without the first one's disk, and end as if undisturbed", async () => {
   const environment = { TRAINYARD_DATABASE: database, TRAINYARD_ROLE: 'api,engine' };
   const api = await smallService({ dataDirectory: dataFolder('api'), environment });
   store = await openStore({ kind: 'postgres', url: database, maxConnections: 2 }, { instanceId: 'watcher' });
@@ -186,11 +186,11 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
       expect(await digestOf(moved.id)).toBe(await digestOf(undisturbed.id));
       await expect.poll(keptDirectories).toEqual([]);
       console.log(
-        `${kind}: ${told} of ${expected.length} steps told when the machine was lost, ${kept} in the blobs: ${told - kept} computed twice, digest ${(await digestOf(moved.id))?.slice(0, 8)} as undisturbed`,
+        `${kind}: ${told} of ${expected.length} steps reported when the machine was lost, ${kept} in the blobs: ${told - kept} computed twice, digest ${(await digestOf(moved.id))?.slice(0, 8)} as undisturbed`,
       );
     }
 
-    // Asked to end, a trainer leaves all its progress.
+    // On a normal shutdown a trainer saves all its progress.
     const given = await client.models.register({ project: 'moving', name: 'given', base_model: BASE });
     const { id } = await submit.rl(given.id);
     await expect.poll(() => numTold(id), { interval: 10, timeout: 100_000 }).toBeGreaterThan(0);
@@ -199,7 +199,7 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
     rmSync(trainer.dataDirectory, { recursive: true });
     const told = await numTold(id);
     expect(await snapshotSteps(id)).toBe(told);
-    console.log(`asked to end after ${told} steps: 0 computed twice`);
+    console.log(`shut down after ${told} steps: 0 computed twice`);
 
     // A trainer without its base model does not take it, and its reason to wait is readable.
     const other = await startTrainer('other', 'some/other-model');

@@ -28,7 +28,7 @@ let receiver: OtlpReceiver;
 let shared: Record<string, string>;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   receiver = await OtlpReceiver.start();
   shared = {
@@ -82,7 +82,7 @@ async function end({ child }: Trainer, signal: 'SIGTERM' | 'SIGKILL'): Promise<v
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-test('a job that two trainers work on is one trace, one charge, and lines with the id of its request', async () => {
+test('a job run by two trainers is one trace, one charge, and log lines with the id of its request', async () => {
   const api = await smallService({
     dataDirectory: dataFolder('api'),
     environment: { ...shared, TRAINYARD_ROLE: 'api,engine' },

@@ -14,9 +14,9 @@ import { smallService } from '../support/small-service.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGE = 'docs/guide/operations.md';
 
-test('the commands for several processes work as the page has them', { timeout: 300_000 }, async () => {
+test('the commands for several processes work as on the page', { timeout: 300_000 }, async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   const cluster = await PostgresCluster.start(programs);
   onTestFinished(() => cluster.stop());
   const folder = mkdtempSync(join(tmpdir(), 'trainyard-operations-'));
@@ -56,7 +56,7 @@ test('the commands for several processes work as the page has them', { timeout: 
   expect(output).toContain('releases of the members');
 });
 
-test('every alarm of the rules is explained, and is of series that there are', () => {
+test('every alarm of the rules is explained, and uses existing series', () => {
   const rules = readFileSync(join(ROOT, 'docs/guide/prometheus-rules.yaml'), 'utf8');
   const page = readFileSync(join(ROOT, PAGE), 'utf8');
   const alarms = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);

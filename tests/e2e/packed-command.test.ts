@@ -94,7 +94,7 @@ describe('installed from its tarball in an empty folder', () => {
   }, 600_000);
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-  it('fetches the Node.js that it needs under an older one, once', { timeout: 600_000 }, async () => {
+  it('fetches the required Node.js under an older one, once', { timeout: 600_000 }, async () => {
     const older = 'Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.19.0"}})';
     const run = () =>
       runProgram(process.execPath, ['--import', `data:text/javascript,${older}`, bin, '--version'], { cwd: app });

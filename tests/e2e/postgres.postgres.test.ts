@@ -26,7 +26,7 @@ let cluster: PostgresCluster;
 let environment: Record<string, string>;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   const url = new URL(await cluster.createSchema());
   url.password = PASSWORD;
@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('a job goes on after the service was killed and while the database is away; streams go on, requests are told when to come again', async () => {
+test('a job continues after the service was killed and while the database is away; streams continue, requests get a time to wait', async () => {
   const first = await smallService({ dataDirectory, environment });
   const { apiKey } = first;
   const before = new Trainyard({ baseUrl: first.url, apiKey, maxRetries: 0 });
@@ -111,7 +111,7 @@ test('a job goes on after the service was killed and while the database is away;
   }
 }, 400_000);
 
-test('a prompt may hold what PostgreSQL cannot, and its choice is trained', async () => {
+test('a prompt may contain characters that PostgreSQL cannot store, and its choice is trained', async () => {
   const service = await smallService({ dataDirectory, environment });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
@@ -155,7 +155,7 @@ function trainyard(...args: string[]): string {
   return stdout;
 }
 
-test('a backup made beside the service, and the moved database, serve the same tokens from a folder', async () => {
+test('a backup of a running service, and the moved database, serve the same tokens from a folder', async () => {
   const url = environment['TRAINYARD_DATABASE']!;
   const backup = join(folder, 'backup');
   const ask = async ({ url: baseUrl, apiKey }: { url: string; apiKey: string }) => {
@@ -194,7 +194,7 @@ test('a backup made beside the service, and the moved database, serve the same t
   }
 }, 400_000);
 
-test('a service that has other blobs than the database, or finds no database, says so in a line and ends', async () => {
+test('a service with blobs of another database, or without a database, reports it in one line and ends', async () => {
   const other = smallService({ dataDirectory: join(folder, 'other'), environment });
   await expect(other).rejects.toThrow(/The blobs in .*other\/blobs do not belong to this database/);
   const run = (url: string) =>

@@ -10,7 +10,7 @@ import { scoredGroup } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { hostOf } from '../support/processes.ts';
 
-it('a service in bf16 samples, trains on what it has sampled, tells the gap, and serves what it has trained', async () => {
+it('a service in bf16 samples, trains on its own samples, reports the gap, and serves the result', async () => {
   const service = await ownService({
     environment: {
       TRAINYARD_MODEL: testModel().base,

@@ -89,7 +89,7 @@ const THINKING = `{% for message in messages %}<|im_start|>{{ message.role }}
 const WAYS: Readonly<Record<string, (seed: number) => Promise<Item[]>>> = {
   'a chat': chat({}),
   'a stop string that is not shown': chat({ stop: ['a', 'e', 'i'] }),
-  'going on inside the last message': async (seed) => {
+  'continuing the last message': async (seed) => {
     const begun = { role: 'assistant', content: 'Blue things are' };
     const goesOn = { ...SAMPLED, seed, add_generation_prompt: false, continue_final_message: true };
     const first = [FIRST, begun];
@@ -99,11 +99,11 @@ const WAYS: Readonly<Record<string, (seed: number) => Promise<Item[]>>> = {
     const { choices: others } = await post<ChatCompletion>('/v1/chat/completions', next);
     return [...first, choices[0]!, SECOND, others[0]!];
   },
-  'a prompt that is cut off in front': chat({ truncate_prompt_tokens: 9 }),
-  'a prompt that is cut off behind': chat({ truncate_prompt_tokens: 9, truncation_side: 'right' }),
+  'a prompt truncated at its start': chat({ truncate_prompt_tokens: 9 }),
+  'a prompt truncated at its end': chat({ truncate_prompt_tokens: 9, truncation_side: 'right' }),
   'a template of the request that opens reasoning and drops it later': chat({ chat_template: THINKING }),
   'another template for the second turn': chat({}, { chat_template: THINKING }),
-  'no opening of the reply': chat({ add_generation_prompt: false }),
+  'no generation prompt': chat({ add_generation_prompt: false }),
   'the Responses form': async (seed) => {
     const ask = async (input: readonly object[]) => {
       type Answer = { record_id: string; output: { content?: { text: string }[] }[] };
@@ -122,7 +122,7 @@ const WAYS: Readonly<Record<string, (seed: number) => Promise<Item[]>>> = {
     const one = await ask([FIRST]);
     return [FIRST, one, SECOND, await ask([FIRST, { role: 'assistant', content: one.content || '-' }, SECOND])];
   },
-  'text completions, the second behind ids': async (seed) => {
+  'text completions, the second after ids': async (seed) => {
     const one = await completed('Blue things are', seed);
     const two = await completed([...one.choice.prompt_token_ids, ...one.ids, 28, 29], seed);
     return [FIRST, one.choice, SECOND, two.choice];

@@ -19,7 +19,7 @@ const reference = pytorchReference();
 const { chain } = jobs;
 
 it.skipIf(!isPytorchModel(reference))(
-  'jobs sent to the service leave the policies that torch.optim.AdamW leaves',
+  'jobs sent to the service give the same policies as torch.optim.AdamW',
   async () => {
     const { base } = testModel();
     // `fast` trains on the unchanged file, which PyTorch used.

@@ -25,7 +25,7 @@ let engine: ServicePart;
 let trainer: ServicePart;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });
   engine = await parts.part('engine', { hasHealth: true });
@@ -60,7 +60,7 @@ async function figures(place: string): Promise<string> {
   return await (await fetch(`${place}/metrics`)).text();
 }
 
-test('the scaling signal is there before the first request, and every process is ready', async () => {
+test('the scaling signal exists before the first request, and every process is ready', async () => {
   assert(engine.healthUrl !== null && trainer.healthUrl !== null);
   expect(await figures(engine.healthUrl)).toMatch(/^vllm:num_requests_waiting\{[^}]*\} 0$/m);
   for (const place of [apiPlace(), engine.healthUrl, trainer.healthUrl])
@@ -75,7 +75,7 @@ test('the scaling signal is there before the first request, and every process is
   });
 });
 
-test('a trainer that is killed and starts again in its own folder has its job back at once', async () => {
+test('a killed trainer that restarts in its own folder has its job back at once', async () => {
   const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
   const model = await client.models.register({ project: 'ready', name: 'agent', base_model: BASE });
   const job = await client.trainingJobs.create({
@@ -125,7 +125,7 @@ test('while the database is away no process is ready, all of them live, and know
   await expect.poll(() => chat('agent'), { timeout: 10_000 }).toEqual([200, null]);
 }, 120_000);
 
-test('an API process that ends says so first: its port answers for the grace, and closes then', async () => {
+test('an API process that shuts down first reports it: its port answers during the grace period, then closes', async () => {
   process.kill(api.pid, 'SIGTERM');
   const startedAt = performance.now();
   await expect.poll(() => statusOf(apiPlace(), '/readyz'), { interval: 20 }).toBe(503);

@@ -72,7 +72,7 @@ describe('the README', () => {
   const withKey = () => ({ TRAINYARD_API_KEY: key() });
   const block = (part: string, blocks = BLOCKS) => blocks.find(({ text }) => text.includes(part))!.text;
 
-  it('has no block that nothing runs', () => {
+  it('runs every one of its blocks', () => {
     const known = [/^export TRAINYARD_API_KEY=/, /^curl /, /^npm install openai/, /task\.mjs/];
     const blocks = BLOCKS.filter((block) => block.language !== '');
     const unknown = blocks.filter(({ text }) => !ELSEWHERE.includes(text) && !known.some((sign) => sign.test(text)));
@@ -80,7 +80,7 @@ describe('the README', () => {
     expect(blocks.every(({ language }) => language === 'sh')).toBe(true);
   });
 
-  it('takes the key from the folder of the clone', async () => {
+  it('reads the key from the folder of the clone', async () => {
     const { output } = await run(`${block('export TRAINYARD_API_KEY')}printf %s "$TRAINYARD_API_KEY"`, {
       cwd: dirname(service.dataDirectory),
     });
@@ -136,7 +136,7 @@ describe('the README', () => {
   );
 
   it(
-    'is what the start prints, with the same snippets, from a folder with a blank in its path',
+    'equals the printed start, with the same snippets, from a folder with a blank in its path',
     async () => {
       const [, shell = ''] = /In another terminal:\n\n([\s\S]*)/.exec(printed) ?? [];
       expect(shell).toContain("my clone/.trainyard/admin-key')");

@@ -51,7 +51,7 @@ async function completionTokens(api: NetworkPart): Promise<number> {
   return data.find(({ model }) => model === BASE)?.completion_tokens ?? 0;
 }
 
-test('of an api that is killed in mid-stream the client sees the end, the other answers at once, and the engine lets go', async () => {
+test('when an api is killed in mid-stream the client sees the end, the other answers at once, and the engine frees the request', async () => {
   const [one, two] = apis;
   const before = await completionTokens(two);
   const stream = await openedStream(one, { ...chat, max_tokens: 4_000 });
@@ -69,7 +69,7 @@ test('of an api that is killed in mid-stream the client sees the end, the other 
   apis[0] = await parts.start(one.machine, 'api');
 }, 200_000);
 
-test('an engine that is cut off in mid-stream ends its streams with one error; others take what has not begun', async () => {
+test('an engine cut off in mid-stream ends its streams with one error; others take requests that have not started', async () => {
   const [one] = apis;
   const streams = await Promise.all(
     Array.from({ length: 8 }, (_, index) =>
@@ -123,7 +123,7 @@ async function refusedMeanwhile(api: NetworkPart, name: string): Promise<number>
 }
 
 test.each(['stopped', 'cut off'])(
-  'while the database is %s requests that need it are told when to come again, streams go on, and all of it heals',
+  'while the database is %s requests that need it get a time to wait, streams continue, and everything recovers',
   async (how) => {
     const [one, two] = apis;
     const name = how.replace(' ', '-');
@@ -140,7 +140,7 @@ test.each(['stopped', 'cut off'])(
     expect(await health(one)).toContain('the database has not answered for');
     for (const { end } of streams)
       expect(await end).toMatchObject({ isDone: true, numErrors: 0, broken: null, numTokens: 2_000 });
-    console.log(`${how}: the streams have ended after ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+    console.log(`${how}: the streams ended after ${((performance.now() - begun) / 1000).toFixed(1)} s`);
     const during = await one.ask('/chat/completions', chat);
     console.log(`${how}: a chat meanwhile is ${during.status}`);
     await new Promise((over) => setTimeout(over, Math.max(0, begun + 35_000 - performance.now())));
@@ -152,13 +152,13 @@ test.each(['stopped', 'cut off'])(
       await expect.poll(async () => (await register(api, `${name}-0`)).status, { timeout: 100_000 }).toBe(200);
       await expect.poll(async () => await health(api), { timeout: 100_000 }).toContain('"healthy"');
     }
-    console.log(`${how}: healed within ${((performance.now() - healed) / 1000).toFixed(1)} s`);
+    console.log(`${how}: recovered within ${((performance.now() - healed) / 1000).toFixed(1)} s`);
     const models = (await one.client.models.list({ project: 'networks' })).data;
     expect(models.filter(({ name: own }) => own === `${name}-0`)).toHaveLength(1);
     await expect
       .poll(() => completionTokens(one), { timeout: 100_000 })
       .toBe(before + 4_000 + (during.status === 200 ? 8 : 0));
-    console.log(`${how}: all of it is counted after ${((performance.now() - healed) / 1000).toFixed(1)} s`);
+    console.log(`${how}: everything is counted after ${((performance.now() - healed) / 1000).toFixed(1)} s`);
   },
   300_000,
 );

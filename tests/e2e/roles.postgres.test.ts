@@ -1,6 +1,6 @@
 /**
- * A service in parts: HTTP twice, jobs elsewhere, one database. One part continues another's work, and
- * nothing is lost or doubled.
+ * A service in parts: two API processes, a separate trainer, one database. One part continues another's work,
+ * and nothing is lost or doubled.
  */
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -27,7 +27,7 @@ let cluster: PostgresCluster;
 let database: string;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();
 });
@@ -74,7 +74,7 @@ async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-test('two of HTTP and one that trains are one service; a trainer that dies is followed by another', async () => {
+test('two API processes and a trainer are one service; a trainer that dies is replaced', async () => {
   const environment = { TRAINYARD_DATABASE: database, TRAINYARD_ROLE: 'api,engine' };
   const first = await smallService({ dataDirectory: dataFolder('one'), environment });
   const { apiKey } = first;
@@ -118,7 +118,7 @@ test('two of HTTP and one that trains are one service; a trainer that dies is fo
     );
     expect(said[0]).toEqual(said[1]);
 
-    // A stop request at one stops the job elsewhere.
+    // A stop request at one process stops the job in the trainer.
     const long = await one.trainingJobs.create({
       ...asked,
       experimental_config: { learning_rate: 1e-4, gradient_steps: 10 },
@@ -127,7 +127,7 @@ test('two of HTTP and one that trains are one service; a trainer that dies is fo
     await two.trainingJobs.cancel(long.id);
     expect((await one.trainingJobs.retrieve(long.id)).status).toBe('cancelled');
 
-    // The trainer has left it: it takes another, and a trainer that is asked to end gives its job back.
+    // The trainer is free for another job, and on shutdown returns its job to the queue.
     const given = await one.trainingJobs.create(asked);
     for await (const event of one.trainingJobs.watch(given.id)) if (event.type === 'gradient_step') break;
     await end(following, 'SIGTERM');

@@ -41,7 +41,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   ),
 };
 
-it('with `deterministic`, trained log-probabilities are those that were sampled to the last bit, by each adapter and however sampled', async () => {
+it('with `deterministic`, trained log-probabilities equal the sampled ones to the last bit, for each adapter and way to sample', async () => {
   const service = await smallService({ environment: { TRAINYARD_DETERMINISTIC: 'on' } });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });

@@ -140,7 +140,7 @@ describe('the same seed and the same request', () => {
   );
 
   it(
-    'give the same tokens and log-probabilities alone, again, after a cache hit and beside 16 others',
+    'give the same tokens and log-probabilities alone, again, after a cache hit and next to 16 others',
     async () => {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
       const { id, entity } = await client.models.register({ project: 'seeds', name: 'adapted', base_model: BASE });

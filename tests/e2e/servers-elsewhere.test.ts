@@ -86,7 +86,7 @@ async function tinker(dialect = SKYRL_0_4, policy?: FakePolicy): Promise<FakeTin
   return server;
 }
 
-describe('a vLLM server that will not do ends the start', () => {
+describe('an unusable vLLM server ends the start', () => {
   it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
     [
       'nobody answers',
@@ -94,7 +94,7 @@ describe('a vLLM server that will not do ends the start', () => {
       /127\.0\.0\.1:\d+ cannot be reached \(ECONNREFUSED\): start vLLM there, or correct --vllm$/,
     ],
     [
-      'what answers is something else',
+      'it is another program',
       async () => ({ TRAINYARD_VLLM: await listening(web) }),
       /does not respond like vLLM: it is not JSON/,
     ],
@@ -109,12 +109,12 @@ describe('a vLLM server that will not do ends the start', () => {
       /is vLLM 0\.9\.2, but 0\.10\.2 is the oldest version that returns token ids: upgrade it$/,
     ],
     [
-      'it has not the base model that is named',
+      'it lacks the base model',
       async () => ({ TRAINYARD_VLLM: await vllm(), TRAINYARD_VLLM_MODEL: 'other' }),
       /does not serve other \(it has: base\): correct --vllm-model$/,
     ],
     [
-      'it schedules otherwise than is said',
+      'its scheduling differs from the settings',
       async () => ({ TRAINYARD_VLLM: await vllm({ policy: 'priority' }) }),
       /schedules by priority, but --vllm-scheduling-policy is fcfs: set it to priority$/,
     ],
@@ -148,7 +148,7 @@ describe('a vLLM server that will not do ends the start', () => {
 describe('a Tinker server', () => {
   it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
     [
-      'what answers is something else',
+      'it is another program',
       async () => ({ TRAINYARD_TRAINER_URL: await listening(web) }),
       /is not a Tinker server \(HTTP 200 for \/api\/v1\/healthz\)\. --trainer-url is the address without \/api\/v1$/,
     ],
@@ -162,7 +162,7 @@ describe('a Tinker server', () => {
       /refuses the key \(HTTP 401\)\. Set TRAINYARD_TRAINER_KEY to a valid key$/,
     ],
     [
-      'it is of a version that nobody knows',
+      'its version is unknown',
       async () => {
         const server = await tinker();
         server.fault = ({ route }) => (route === 'forward_backward' ? { kind: 'status', status: 404 } : null);
@@ -171,7 +171,7 @@ describe('a Tinker server', () => {
       /has an unsupported version \(HTTP 404 for an empty forward_backward, expected 415 or 422\)$/,
     ],
     [
-      'it has not the base model that is named',
+      'it lacks the base model',
       async () => ({ TRAINYARD_TRAINER_URL: (await tinker()).url, TRAINYARD_TRAINER_MODEL: 'other' }),
       /does not have the base model other. Correct --trainer-model.*tiny\/llama/,
     ],
@@ -188,7 +188,7 @@ describe('a Tinker server', () => {
       () => listening(silence),
       /accepts connections but does not answer within 15 s: it hangs or is not a Tinker server/,
     ],
-  ])('that %s is told at the start, which goes on', async (_what, url, words) => {
+  ])('%s is reported at the start, which continues', async (_what, url, words) => {
     const service = await started({ TRAINYARD_TRAINER_URL: await url() });
     const told = service
       .output()
@@ -197,7 +197,7 @@ describe('a Tinker server', () => {
     expect(told).toEqual([expect.stringMatching(words)]);
   });
 
-  it('tells its largest rank at the start, and a registration above it is 422', async () => {
+  it('reports its largest rank at the start, and a registration above it is 422', async () => {
     const service = await started({ TRAINYARD_TRAINER_URL: (await tinker({ ...SKYRL_0_4, maxRank: 12 })).url });
     await expect.poll(() => service.output(), { timeout: 20_000 }).toContain('supports adapters up to rank 12');
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
@@ -210,7 +210,7 @@ describe('a Tinker server', () => {
     expect((await register('fits', 12)).lora).toMatchObject({ rank: 12, alpha: 32 });
   });
 
-  it('that goes away is told in /health and in the job, with the time', async () => {
+  it('that goes away is reported in /health and in the job, with the time', async () => {
     const server = await tinker();
     const service = await started({ TRAINYARD_TRAINER_URL: server.url });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
@@ -237,7 +237,7 @@ describe('a Tinker server', () => {
     await client.trainingJobs.cancel(job.id);
   });
 
-  it('with another base model fails the first job, with the distance and what to do', async () => {
+  it('with another base model fails the first job, with the distance and the remedy', async () => {
     const otherPath = join(scratch, 'other.gguf');
     writeTinyGguf(otherPath, TINY_ARCHITECTURES.llama, { seed: 22 });
     const lora = { rank: 8, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: 1 } as const;
@@ -327,22 +327,25 @@ describe('behind a certificate of a private authority', () => {
     return checks.filter((check) => check.name === name).map(({ problem }) => problem);
   }
 
-  it.each(PARTS)('%s ends the start with one line where the authority is not named', async (_what, settings, name) => {
-    const own = await settings();
-    const { line } = await refusalOf(own);
-    expect(line).toMatch(/certificate.*`NODE_EXTRA_CA_CERTS=FILE`/);
-    const found = await doctorFinds(name, own);
-    expect(found.length).toBeGreaterThan(0);
-    for (const problem of found) expect(problem).toContain('NODE_EXTRA_CA_CERTS');
-  });
+  it.each(PARTS)(
+    '%s ends the start with one line if the authority is not configured',
+    async (_what, settings, name) => {
+      const own = await settings();
+      const { line } = await refusalOf(own);
+      expect(line).toMatch(/certificate.*`NODE_EXTRA_CA_CERTS=FILE`/);
+      const found = await doctorFinds(name, own);
+      expect(found.length).toBeGreaterThan(0);
+      for (const problem of found) expect(problem).toContain('NODE_EXTRA_CA_CERTS');
+    },
+  );
 
-  it.each(PARTS)('%s is found well by the doctor where the authority is named', async (_what, settings, name) => {
+  it.each(PARTS)('%s passes the doctor if the authority is configured', async (_what, settings, name) => {
     const found = await doctorFinds(name, { ...(await settings()), ...trusting });
     expect(found.length).toBeGreaterThan(0);
     expect(found).toEqual(found.map(() => null));
   });
 
-  it('a bucket takes large bodies, which a thread writes there', async () => {
+  it('a bucket stores large bodies, written by a thread', async () => {
     const service = await started({ ...(await bucketSettings()), ...trusting });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
     const model = await client.models.register({ project: 'p', name: 'large', base_model: 'tiny/llama' });

@@ -67,7 +67,7 @@ it('lists both with their lengths, before the second one has been in memory', as
 });
 
 it(
-  'answers from each in turns, and a seed gives the same tokens before and after the model was away',
+  'answers from each in turns, and a seed gives the same tokens before and after the model was unloaded',
   async () => {
     const first = await say(LARGE);
     const tiny = await say(TINY);
@@ -109,7 +109,7 @@ it(
 );
 
 it(
-  'does not start where a model alone has no room',
+  'does not start if a single model exceeds the budget',
   async () => {
     await expect(ownService({ environment: environment(300) })).rejects.toThrow(
       /the base model \S+SmolLM2\S+ needs about \d+ MB \(weights .*\), but --model-memory-megabytes is 300/,

@@ -44,7 +44,7 @@ it.each([
   ['mostly the same bits', 'off', 1e-4],
   ['the same bits', 'on', 0],
 ])(
-  'a later turn is trained behind the tokens that it was sampled behind (%s)',
+  'a later turn is trained after the tokens that preceded it in sampling (%s)',
   async (_what, deterministic, largestGap) => {
     const service = await smallService({ environment: { TRAINYARD_DETERMINISTIC: deterministic } });
     try {
@@ -65,7 +65,7 @@ it.each([
         const counts = (await client.trainingJobs.retrieve(job.id)).counts as Record<string, number>;
         const { logprob_gap_max: max, logprob_gap_mean: mean, ratio_max: ratio } = metrics!;
         console.log(
-          `sent back ${way}: gap ${mean!.toExponential(1)} in the mean, ${max!.toExponential(1)} at most, largest ratio ${ratio}; ` +
+          `sent back ${way}: mean gap ${mean!.toExponential(1)}, largest ${max!.toExponential(1)}, largest ratio ${ratio}; ` +
             `${counts['num_branched_turns']} turns in a history of their own, ${counts['num_branch_tokens']} tokens for them`,
         );
         expect(max, way).toBeLessThanOrEqual(largestGap);

@@ -30,7 +30,7 @@ afterAll(async () => {
   await service.close();
 });
 
-it('conversations are uploaded, learnt although the trainer host is killed on the way, and answered', async () => {
+it('conversations are uploaded, learnt although the trainer host is killed meanwhile, and answered', async () => {
   const artifact = { entity: 'local', project: 'sft', name: 'facts' };
   const uploaded = await client.artifacts.upload(artifact, LINES, { file_name: 'facts.jsonl' });
   expect(uploaded).toMatchObject({ version: 'v0', num_lines: 2, file_name: 'facts.jsonl' });
@@ -68,7 +68,7 @@ it('conversations are uploaded, learnt although the trainer host is killed on th
   expect(new Set(digests).size).toBe(1);
 }, 300_000);
 
-it('an upload of many megabytes is refused at its first bad line, over a socket, and the next one is taken', async () => {
+it('an upload of many megabytes is refused at its first bad line, over a socket, and the next one is accepted', async () => {
   const artifact = { entity: 'local', project: 'sft', name: 'large' };
   const line = `${JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(1000) }] })}\n`;
   const good = line.repeat(20_000);
@@ -91,5 +91,5 @@ it('an upload of many megabytes is refused at its first bad line, over a socket,
   console.log(
     `${(sizeBytes / 1e6).toFixed(0)} MB uploaded in ${seconds.toFixed(1)} s; health was answered within ${Math.max(...waits).toFixed(0)} ms meanwhile`,
   );
-  expect(waits.length, 'answers while it came in').toBeGreaterThan(0);
+  expect(waits.length, 'answers during the upload').toBeGreaterThan(0);
 });

@@ -107,7 +107,7 @@ describe('a conversation', () => {
 });
 
 describe('an echo', () => {
-  it('tells the log-probabilities that sampling the same tokens told, in one answer and as a stream', async () => {
+  it('reports the log-probabilities of sampling the same tokens, in one answer and as a stream', async () => {
     const asked = { prompt: 'The capital of France is', ...greedy, logprobs: 2 };
     const [sampled] = (await answer<Completion>('/completions', { ...asked, return_token_ids: true })).choices;
     const reply = sampled!.token_ids!;
@@ -142,7 +142,7 @@ describe('an echo', () => {
 describe('a completion', () => {
   const prompt = 'The capital of France is';
 
-  it('is held to its constraint', async () => {
+  it('follows its constraint', async () => {
     const choice = { structured_outputs: { choice: [' Rome', ' Oslo'] } };
     const [chosen] = (await answer<Completion>('/completions', { prompt, ...greedy, ...choice })).choices;
     expect([' Rome', ' Oslo']).toContain(chosen!.text);
@@ -169,7 +169,7 @@ describe('a completion', () => {
     expect(new Set(beams.map(({ text }) => text)).size).toBe(3);
   });
 
-  it('tells chosen ids in place of the likeliest', async () => {
+  it('reports chosen ids instead of the likeliest', async () => {
     const asked = { prompt, ...greedy, logprobs: 1, logprob_token_ids: [9, 8], return_tokens_as_token_ids: true };
     const [choice] = (await answer<Completion>('/completions', asked)).choices;
     const { tokens, top_logprobs: tops } = choice!.logprobs!;
@@ -178,7 +178,7 @@ describe('a completion', () => {
   });
 });
 
-describe('tools beside a response format', () => {
+describe('tools with a response format', () => {
   it('leave the model its choice: a call, or the format', async () => {
     const schema = { type: 'object', properties: { city: { type: 'string', maxLength: 20 } }, required: ['city'] };
     const tool = { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
@@ -207,7 +207,7 @@ describe('tools beside a response format', () => {
 describe('several prompts', () => {
   const prompts = ['The capital of France is', 'Two and two are', 'Once upon a time'];
 
-  it('answer as each alone does, in one answer and as a stream', async () => {
+  it('answer as each prompt alone, in one answer and as a stream', async () => {
     const alone = await Promise.all(prompts.map((prompt) => answer<Completion>('/completions', { prompt, ...greedy })));
     const together = await answer<Completion>('/completions', { prompt: prompts, ...greedy });
     expect(together.choices.map(({ text }) => text)).toEqual(alone.map(({ choices }) => choices[0]!.text));
@@ -224,7 +224,7 @@ describe('several prompts', () => {
     expect(texts).toEqual(together.choices.map(({ text }) => text));
   });
 
-  it('of which one is too long are refused before any runs, also as a stream', async () => {
+  it('are all refused if one is too long, before any runs, also as a stream', async () => {
     for (const stream of [false, true]) {
       const response = await post('/completions', { prompt: ['short', 'word '.repeat(9_000)], stream });
       const { error } = (await response.json()) as { error: { code: string; param: string } };

@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), 'trainyard-two-services-'));
 let cluster: PostgresCluster;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(async () => {
@@ -37,7 +37,7 @@ function dataDirectory(name: string): string {
   return path;
 }
 
-test('they start together on an empty database; a job of the one that is killed is finished by the other, once', async () => {
+test('they start together on an empty database; a job of a killed one is finished by the other, once', async () => {
   const environment = {
     TRAINYARD_DATABASE: await cluster.createSchema(),
     TRAINYARD_API_KEY: 'the-key-of-both-services',

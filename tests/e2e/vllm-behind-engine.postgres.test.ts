@@ -33,7 +33,7 @@ let vllm: Record<string, string>;
 
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
   const modelPath = join(scratch, 'tiny.gguf');
   writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
@@ -84,7 +84,7 @@ async function trained(modelId: string, answers: readonly string[]): Promise<str
 const member = async () => (await client.hosts.read()).sampling.hosts[0]!.members[0]!;
 const loaded = () => fakes.map(({ adapters }) => adapters.size);
 
-test('a new step is loaded on every server before its job ends, and hosts names it for each', async () => {
+test('a new step is loaded on every server before its job ends, and hosts lists it for each', async () => {
   await expect.poll(async () => (await client.servedModels.list()).data.length).toBe(1);
   const model = await client.models.register({ project: 'p', name: 'learner', base_model: BASE });
   await trained(model.id, ['yes', 'no']);
@@ -94,7 +94,7 @@ test('a new step is loaded on every server before its job ends, and hosts names 
   expect((await member()).steps).toEqual([]);
 });
 
-test('a step that one server refuses is a warning of its job, and hosts says who refuses it and for how long', async () => {
+test('a step refused by one server is a warning of its job, and hosts lists the server and the time', async () => {
   const model = await client.models.register({ project: 'p', name: 'refused', base_model: BASE });
   const error = { message: 'LoRA rank 8 is greater than max_lora_rank 4.' };
   fakes[1]!.failNext(LOAD, { kind: 'answer', status: 500, body: JSON.stringify({ error }) });

@@ -45,7 +45,12 @@ const WAYS: readonly [way: string, fields: Partial<ChatBody>, raw: Outcome, proc
   ['with top_k', { top_k: 20 }, 'equal', 'equal'],
   ['with top_k, min_p and a temperature', { top_k: 20, min_p: 0.05, temperature: 1.2 }, 'equal', 'equal'],
   ['with top_p', { top_p: 0.2 }, 'equal', 'equal'],
-  ['with top_p, hotter than the list decides', { top_p: 0.9, temperature: 1.5 }, 'refused', 'probability'],
+  [
+    'with top_p, at a higher temperature than the list covers',
+    { top_p: 0.9, temperature: 1.5 },
+    'refused',
+    'probability',
+  ],
 ];
 
 const CONFIG = { learning_rate: 1e-3 };
@@ -75,7 +80,7 @@ function tokensOf({ trajectories }: WireTrajectoryGroup): unknown[] {
 }
 
 it.each(['raw', 'processed'] as const)(
-  'rollouts of a vLLM server with %s log-probabilities are trained as those of the engine here, however they were drawn',
+  'rollouts of a vLLM server with %s log-probabilities are trained like those of the local engine, however sampled',
   async (mode: Mode) => {
     const environment = { TRAINYARD_PRECISION: 'strict', TRAINYARD_LOGPROBS_MODE: `${mode}_logprobs` };
     await using vllm = await openOwnVllm(testModel().small, { logprobsMode: mode, maxLogprobs: 200 });

@@ -61,7 +61,7 @@ const RESULT = {
   stopped: 'left',
 };
 
-test('the tarball brings itself and nothing else', async () => {
+test('the tarball has no other dependencies', async () => {
   const installed = (await readdir(join(folder, 'node_modules'))).filter((name) => !name.startsWith('.'));
   expect(installed).toEqual(['@trainyard']);
   expect((await readdir(join(folder, 'node_modules/@trainyard/sdk'))).toSorted()).toEqual([
@@ -80,7 +80,7 @@ test('the tarball brings itself and nothing else', async () => {
   expect(licences).toMatch(/^eventsource-parser \d+\.\d+\.\d+\n\nMIT License\n\nCopyright/);
 });
 
-test('it samples on the oldest Node.js at hand, with base URL and key from the environment', async () => {
+test('it samples on the oldest available Node.js, with base URL and key from the environment', async () => {
   const node = await oldestNode();
   console.log(`the SDK runs on ${node.version}`);
   await writeFile(join(folder, 'program.js'), PROGRAM);
@@ -96,7 +96,7 @@ test('it samples on the oldest Node.js at hand, with base URL and key from the e
   expect({ stderr, result: JSON.parse(stdout) }).toEqual({ stderr: '', result: RESULT });
 });
 
-test('the program of its README runs as it is saved there, in a project that says nothing of modules', async () => {
+test('the program of its README runs unchanged, in a project without a module type', async () => {
   const readme = await readFile(join(folder, 'node_modules/@trainyard/sdk/README.md'), 'utf8');
   const [, program = ''] = /^```js\n(.*?)^```$/ms.exec(readme)!;
   const project = join(folder, 'plain');
@@ -143,7 +143,7 @@ import { gatherGroup } from '@trainyard/sdk/rollouts';`,
   expect(failed).toBe('');
 });
 
-test('a bundle for browsers holds nothing of Node.js', async () => {
+test('a bundle for browsers contains nothing of Node.js', async () => {
   await writeFile(join(folder, 'program.js'), PROGRAM);
   await tools('esbuild').build({
     absWorkingDir: folder,

@@ -80,7 +80,7 @@ export class ServiceParts {
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-4000)));
     for await (const line of createInterface(child.stdout)) {
       const ready = JSON.parse(line) as { role: string; engine_url?: string | null; metrics_url?: string | null };
-      if (ready.role !== role) throw new Error(`a process of role ${role} says ${line}`);
+      if (ready.role !== role) throw new Error(`a process of role ${role} prints ${line}`);
       const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
         this.#children.delete(child);
         child.kill(signal);

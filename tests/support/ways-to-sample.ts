@@ -17,7 +17,7 @@ export const WAYS_TO_SAMPLE: Readonly<Record<string, Fields>> = {
   } as Fields,
   temperature: { temperature: 0.5 },
   top_p: { top_p: 0.7 },
-  'top_k and min_p, hotter': { top_k: 20, min_p: 0.05, temperature: 1.4 },
+  'top_k and min_p, at a higher temperature': { top_k: 20, min_p: 0.05, temperature: 1.4 },
   'penalties and a bias': {
     repetition_penalty: 1.3,
     presence_penalty: 0.5,

@@ -16,14 +16,14 @@ async function temporaryDirectory(): Promise<string> {
   return directory;
 }
 
-test('a checkout that is ready has nothing to do', async () => {
+test('a ready checkout has nothing to do', async () => {
   await runScript('scripts/bootstrap.mjs', ['--no-model']);
   const { exitCode, output, durationMs } = await runScript('scripts/bootstrap.mjs', ['--no-model']);
   console.log(`bootstrap --no-model with nothing to do: ${durationMs.toFixed(0)} ms`);
   expect({ exitCode, output }).toEqual({ exitCode: 0, output: '' });
 });
 
-test('a TRAINYARD_MODEL that is a file means that nothing is fetched', async () => {
+test('a TRAINYARD_MODEL that is a file is used, and nothing is fetched', async () => {
   const data = await temporaryDirectory();
   const own = join(data, 'own.gguf');
   await writeFile(own, 'GGUF');
@@ -58,7 +58,7 @@ test('packages count as installed when each locked version is there', () => {
   expect(isInstalled(lock, older)).toBe(false);
 });
 
-test('what only tests and checks need is asked for only by them', () => {
+test('packages of tests and checks are installed only for them', () => {
   const lock = {
     packages: { 'node_modules/ajv': { version: '8.20.0' }, 'node_modules/vitest': { version: '5.1.1', dev: true } },
   };
@@ -67,7 +67,7 @@ test('what only tests and checks need is asked for only by them', () => {
   expect(isInstalled(lock, installed, { withDev: false })).toBe(true);
 });
 
-test('libraries of other platforms are found, and nothing where the own one is missing', async () => {
+test("libraries of other platforms are found, but none if the own platform's is missing", async () => {
   const root = await temporaryDirectory();
   const folders = [
     'onnxruntime-node/bin/napi-v6/linux/x64',
@@ -114,7 +114,7 @@ test('work under one lock never overlaps', async () => {
   expect(mostInside).toBe(1);
 });
 
-test('a lock is given back when the work fails', async () => {
+test('a lock is released when the work fails', async () => {
   const lock = join(await temporaryDirectory(), 'a.lock');
   await expect(withFileLock(lock, () => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
   expect(await withFileLock(lock, () => Promise.resolve('next'))).toBe('next');
@@ -136,7 +136,7 @@ test('the lock of a process that died is taken over, that of a living one is not
   expect(owners).toEqual([String(process.ppid)]);
 });
 
-test('a lock of another host is respected until a minute passes without a sign of life', async () => {
+test('a lock of another host is respected until a minute passes without a heartbeat', async () => {
   const lock = join(await temporaryDirectory(), 'a.lock');
   await writeFile(lock, '1 another-host\n');
   const waiting = withFileLock(lock, () => Promise.resolve('after it'));
@@ -146,7 +146,7 @@ test('a lock of another host is respected until a minute passes without a sign o
   expect(await waiting).toBe('after it');
 });
 
-test('progress is a bar on a terminal and a line for each quarter elsewhere', () => {
+test('progress is a bar on a terminal, otherwise a line for each quarter', () => {
   const written: string[] = [];
   const stream = (isTTY: boolean) =>
     ({ isTTY, write: (text: string) => written.push(text) > 0 }) as unknown as NodeJS.WriteStream;

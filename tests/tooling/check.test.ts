@@ -24,7 +24,7 @@ test('a repository without faults passes every step, and each prints its seconds
 
 const FAULTS: { fault: string; step: string; says: string; changes: Record<string, string> }[] = [
   {
-    fault: 'a promise that nobody awaits',
+    fault: 'an unawaited promise',
     step: 'lint',
     says: 'no-floating-promises',
     changes: { [INDEX]: `${useOfNative}\nexport function start(work: () => Promise<void>): void {\n  work();\n}\n` },
@@ -46,7 +46,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a deep import',
     step: 'arrows',
-    says: 'what index.ts does not export is private',
+    says: 'an import of a symbol that index.ts does not export',
     changes: { [INDEX]: useOfNative.replace('@trainyard/native', '@trainyard/native/src/index.ts') },
   },
   {
@@ -70,13 +70,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     },
   },
   {
-    fault: 'a package that the table of arrows does not know',
+    fault: 'a package that is missing in the table of arrows',
     step: 'arrows',
     says: 'packages/utils: not in the table',
     changes: { 'packages/utils/package.json': `{ "name": "@trainyard/utils", "version": "0.1.0" }\n` },
   },
   {
-    fault: 'types that go round between two files',
+    fault: 'types that form a cycle between two files',
     step: 'rooms',
     says: 'packages/native/src: index.ts → size.ts → index.ts: import cycle between files',
     changes: {
@@ -116,13 +116,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     },
   },
   {
-    fault: 'a folder beside the wings',
+    fault: 'a folder outside the wings',
     step: 'rooms',
     says: 'packages/server/src/extras/clock.ts: in none of the wings seams, training-data',
     changes: { 'packages/server/src/extras/clock.ts': `export const clock = 1;\n` },
   },
   {
-    fault: 'a folder with more files than one sees',
+    fault: 'a folder with too many files',
     step: 'rooms',
     says: 'packages/native/src/gguf: holds 21 files, tests apart; at most 20',
     changes: Object.fromEntries(
@@ -133,7 +133,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     ),
   },
   {
-    fault: 'a part played in tests that an index exports',
+    fault: 'a testing module exported by an index',
     step: 'rooms',
     says: 'packages/engine/src/index.ts: imports testing/scripted.ts, which is for tests',
     changes: {
@@ -142,7 +142,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     },
   },
   {
-    fault: 'a part played in tests of another package',
+    fault: 'a testing module of another package',
     step: 'rooms',
     says: 'packages/server/src/service/start-service.ts: imports @trainyard/engine/testing, which is for tests',
     changes: {
@@ -175,25 +175,25 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     changes: { 'docs/page.md': `${'word '.repeat(33)}end\n\n| ${'tables may be wide '.repeat(12)}|\n` },
   },
   {
-    fault: 'a docstring that begins with half a sentence',
+    fault: 'a docstring that starts with half a sentence',
     step: 'english',
     says: 'packages/native: docstrings that begin with What, Of, How, Who, Where, Whether or By: 1, at most 0',
     changes: { 'packages/native/src/index.ts': `\n/**\n * What it is.\n */\nexport const lastTokenId = 49_151;\n` },
   },
   {
-    fault: 'a page that makes its readers decode it',
+    fault: 'a page with too many noun clauses',
     step: 'english',
     says: 'docs: noun clauses with "what": 3334 per 10,000 words, at most 6',
     changes: { 'docs/page.md': 'See what happens.\n' },
   },
   {
-    fault: 'a file that nobody imports',
+    fault: 'an unused file',
     step: 'dead-code',
     says: 'packages/tokenizer/src/forgotten.ts',
     changes: { 'packages/tokenizer/src/forgotten.ts': `export const forgotten = 1;\n` },
   },
   {
-    fault: 'a dependency that nobody uses',
+    fault: 'an unused dependency',
     step: 'dead-code',
     says: '@trainyard/native',
     changes: { [INDEX]: `export const lastTokenId = 49_151;\n` },
@@ -215,7 +215,7 @@ test.each(FAULTS)('$fault fails the step $step', async ({ fault, step, says, cha
   expect(exitCode).toBe(1);
 });
 
-test('the steps after a failed one run all the same', async () => {
+test('the steps after a failed one still run', async () => {
   const { output, failedSteps } = await check({ [INDEX]: useOfNative.replaceAll("'", '"') });
   expect(failedSteps).toEqual(['format']);
   expect(output).toContain('ok    dead-code');

@@ -24,7 +24,7 @@ describe('as processes', () => {
     expect(unknown.exitCode).toBe(2);
   });
 
-  test.runIf(existsSync('/dev/full'))('a disk that is full is told where a result goes to it', async () => {
+  test.runIf(existsSync('/dev/full'))('a command that writes to a full disk reports it', async () => {
     const main = join(REPOSITORY, 'packages/cli/src/main.ts');
     const line = '"$0" --conditions=@trainyard/source "$1" completion bash > /dev/full';
     const { exitCode, output } = await runProgram('bash', ['-c', line, process.execPath, main]);
@@ -32,7 +32,7 @@ describe('as processes', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('what a start has compiled is kept beside the code, and nowhere else', async () => {
+  test('compiled code is cached next to the sources, and nowhere else', async () => {
     const folder = join(REPOSITORY, '.cache/compiled');
     rmSync(folder, { recursive: true, force: true });
     await run('packages/cli/src/main.ts', '--version');
@@ -41,7 +41,7 @@ describe('as processes', () => {
     expect(readdirSync(join(folder, version)).length).toBeGreaterThan(20);
   });
 
-  test('the demo has a help and refuses what it does not know', async () => {
+  test('the demo has a help and refuses unknown arguments', async () => {
     const help = await run('examples/demo/main.ts', '--help');
     expect(help.output).toMatch(/^usage: npm run demo -- /);
     expect(help.exitCode).toBe(0);
@@ -51,7 +51,7 @@ describe('as processes', () => {
     expect(wrong.exitCode).toBe(2);
   });
 
-  test('the demo says in one line that nothing listens', async () => {
+  test('the demo reports in one line that nothing listens', async () => {
     const server = createServer();
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;

@@ -34,7 +34,7 @@ test.each([
   expect(findMessageFaults(message, numFiles)).toEqual([fault]);
 });
 
-test('the hook refuses a commit with a message that is too long, and lets another pass', () => {
+test('the hook refuses a commit with a message that is too long, and accepts another', () => {
   const folder = mkdtempSync(join(tmpdir(), 'commit-message-'));
   const git = (...args: string[]) =>
     spawnSync('git', ['-c', 'user.name=test', '-c', 'user.email=test@example.com', ...args], {

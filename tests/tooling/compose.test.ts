@@ -25,7 +25,7 @@ const SECRETS = new Map([
 const lint = (path: string) => runScript('node_modules/dclint/bin/dclint.cjs', ['--max-warnings', '0', path]);
 const read = (name: string): Promise<string> => readFile(join(EXAMPLES, name), 'utf8');
 
-test.each(FILES)('a linter finds nothing to say of %s, and finds what is wrong with another', async (name) => {
+test.each(FILES)('a linter accepts %s, and finds a fault in a broken copy', async (name) => {
   expect(await lint(join(EXAMPLES, name))).toMatchObject({ exitCode: 0 });
   const directory = await mkdtemp(join(tmpdir(), 'compose-'));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -37,7 +37,7 @@ test.each(FILES)('a linter finds nothing to say of %s, and finds what is wrong w
   expect(found.output).toContain('must NOT have additional properties');
 });
 
-test.each(FILES)('every flag and variable that %s gives to the service is a setting', async (name) => {
+test.each(FILES)('every flag and variable that %s passes to the service is a setting', async (name) => {
   const [compose, settings] = await Promise.all([
     read(name),
     readFile(join(REPOSITORY, 'docs/reference/settings.md'), 'utf8'),
@@ -52,7 +52,7 @@ test.each(FILES)('every flag and variable that %s gives to the service is a sett
   expect(variables.filter((variable) => !settings.includes(`\`${variable}\``))).toEqual([]);
 });
 
-test('no secret stands in the files of several machines, and their page gives each to the roles that need it', async () => {
+test('the files for several machines contain no secret, and their page gives each to the roles that need it', async () => {
   const page = await read('several-machines/README.md');
   const ignored = await readFile(join(REPOSITORY, '.gitignore'), 'utf8');
   expect(ignored).toContain('/examples/several-machines/*/secrets.env');
@@ -74,7 +74,7 @@ test('no secret stands in the files of several machines, and their page gives ea
   }
 });
 
-test('nginx asks for processes that are there, at the ports at which they listen', async () => {
+test('nginx uses existing processes at the ports where they listen', async () => {
   const [api, apiProxy, engine, engineProxy] = await Promise.all(
     ['api/compose.yaml', 'api/nginx.conf', 'engine/compose.yaml', 'engine/nginx.conf'].map((name) =>
       read(`several-machines/${name}`),

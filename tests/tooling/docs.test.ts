@@ -35,7 +35,7 @@ const placesOf = (page: string) =>
       .replaceAll(/\s/g, '-'),
   );
 
-test('every decision has a number of its own, a title that starts with it, and its line in the index by theme', () => {
+test('every decision has its own number, a title that starts with it, and its line in the index by theme', () => {
   const names = readdirSync(join(REPOSITORY, 'docs/decisions')).filter((name) => name !== 'README.md');
   const numbers = names.map((name) => Number(name.slice(0, 4)));
   expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
@@ -78,7 +78,7 @@ describe('the site', () => {
     expect(expected.filter((page) => !pages.has(page))).toEqual([]);
   });
 
-  test('is made of pages that are there, with links to each other and a list for language models', () => {
+  test('has only existing pages, with links to each other and a list for language models', () => {
     const folder = mkdtempSync(join(tmpdir(), 'trainyard-site-'));
     try {
       const pages = writePages(REPOSITORY, { site: folder, base: '/docs/' });
@@ -106,7 +106,7 @@ describe('the site', () => {
     }
   });
 
-  test('links of a built page that lead nowhere are found', () => {
+  test('broken links of a built page are found', () => {
     expect(brokenLinks(join(REPOSITORY, 'tests/tooling/fixtures/built-site'))).toEqual([
       '/: /missing/ does not exist',
       '/: /guide/ has no anchor #nowhere',
@@ -115,7 +115,7 @@ describe('the site', () => {
   });
 });
 
-test('a variable of the shell is set on its page, but the key, which the start prints how to set', () => {
+test('a shell variable is set on its page, except the key, which the start explains', () => {
   const unset = SITE.flatMap(({ file }) => {
     const set = new Set(['TRAINYARD_API_KEY', 'HOME', 'PWD']);
     const blocks = file === undefined ? [] : blocksOf(file);
@@ -130,7 +130,7 @@ test('a variable of the shell is set on its page, but the key, which the start p
   expect(unset).toEqual([]);
 });
 
-test('every block of a page says by its language whether it is run', () => {
+test('every block of a page declares by its language whether it is run', () => {
   const blocks = SITE.flatMap(({ file }) => (file === undefined ? [] : blocksOf(file)));
   expect(blocks.filter(isRun).length).toBeGreaterThan(10);
   const unknown = blocks.filter((block) => !isKnownBlock(block));
@@ -138,7 +138,7 @@ test('every block of a page says by its language whether it is run', () => {
 });
 
 describe('pages about the code', () => {
-  test('a key looks as keys do', async () => {
+  test('an example key has the form of a key', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trainyard-key-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const store = await openSqliteStore(join(folder, 'database'));
@@ -152,7 +152,7 @@ describe('pages about the code', () => {
     expect(beginnings.filter(({ beginning }) => beginning !== secret.slice(0, 3))).toEqual([]);
   });
 
-  test('the page of the settings has every value of a setting that has few', () => {
+  test('the settings page lists every value of a setting with few values', () => {
     const rows = new Map(
       [...read('docs/reference/settings.md').matchAll(/^\| `--[a-z-]+` \| `([A-Z_]+)`.*$/gm)].map(([row, name]) => [
         name,
@@ -211,7 +211,7 @@ describe('pages about the code', () => {
     expect(expected.filter((word) => !text.includes(word))).toEqual([]);
   });
 
-  test('the page of events has every type that the API names', () => {
+  test('the page of events has every type of the API', () => {
     const named = JSON.stringify(apiDocument().components.schemas['ServiceEvent']);
     const types = [...named.matchAll(/`((?:model|checkpoint|checkpoints|log|job)_[a-z]+)`/g)];
     expect(types.length).toBeGreaterThan(5);

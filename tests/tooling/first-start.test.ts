@@ -58,7 +58,7 @@ test('it leaves less than 500 MB', () => {
   expect(total).toBeLessThan(LIMIT_BYTES);
 });
 
-test('without network and Python one line says what to do', async () => {
+test('without network and Python one line gives the remedy', async () => {
   const bin = join(scratch, 'bin');
   mkdirSync(bin);
   symlinkSync(process.execPath, join(bin, 'node'));
@@ -76,7 +76,7 @@ test('without network and Python one line says what to do', async () => {
   expect(exitCode).toBe(1);
 });
 
-test('a data folder that is a file is told in one line', async () => {
+test('a data folder that is a file is reported in one line', async () => {
   const file = join(scratch, 'a-file');
   writeFileSync(file, '');
   const env = { TRAINYARD_DATA_DIR: file, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
@@ -87,7 +87,7 @@ test('a data folder that is a file is told in one line', async () => {
   expect(exitCode).toBe(1);
 });
 
-test('a registry that cannot be reached is told in one line', async () => {
+test('an unreachable registry is reported in one line', async () => {
   const checkout = join(scratch, 'checkout');
   for (const path of ['package.json', 'package-lock.json', '.npmrc', 'scripts'])
     cpSync(join(REPOSITORY, path), join(checkout, path), { recursive: true });
@@ -105,7 +105,7 @@ test('a registry that cannot be reached is told in one line', async () => {
   expect(exitCode).toBe(1);
 });
 
-test('what is in use is told before anything is fetched or loaded', async () => {
+test('a used port or data folder is reported before anything is fetched or loaded', async () => {
   const folder = join(scratch, 'in-use');
   const other = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
   await new Promise((done) => other.once('listening', done));
@@ -157,7 +157,7 @@ function startOf(pid: number): string {
   return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
 }
 
-test('npm start leaves the model to the service, which looks first', () => {
+test('npm start leaves the model to the service, which checks first', () => {
   const { scripts } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
     scripts: { start: string };
   };
@@ -177,7 +177,7 @@ function smallDisk(): string | null {
 const disk = smallDisk();
 afterAll(() => void (disk !== null && spawnSync('umount', [disk])));
 
-test.skipIf(disk === null)('a full disk is told before anything is fetched', async () => {
+test.skipIf(disk === null)('a full disk is reported before anything is fetched', async () => {
   const env = { TRAINYARD_DATA_DIR: disk!, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
   const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
   expect(output).toMatch(
@@ -196,14 +196,14 @@ function asGemma(bytes: Buffer): Buffer {
   return bytes;
 }
 
-test.skipIf(disk === null)('a disk too full for the half-precision copy is told by the start', async () => {
+test.skipIf(disk === null)('a disk too full for the half-precision copy is reported by the start', async () => {
   const model = process.env['TRAINYARD_MODEL'] ?? join(REPOSITORY, '.trainyard/models', DEFAULT_MODEL.fileName);
   // The same tensors with another architecture, which our graphs do not support: so llama.cpp serves them,
   // from a copy.
   const bytes = asGemma(readFileSync(model));
   const folder = mkdtempSync(join(scratch, 'gemma-'));
   writeFileSync(join(folder, 'gemma.gguf'), bytes);
-  // The copy goes next to the model, which the service sees on the small disk.
+  // The copy is written next to the model, which the service sees on the small disk.
   symlinkSync(join(folder, 'gemma.gguf'), join(disk!, DEFAULT_MODEL.fileName));
   const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', '--port', '0'];
   const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };

@@ -64,7 +64,7 @@ test.each(
   LINES.filter(({ words }) => words[0] === 'serve').map(
     (line) => [`${line.at} ${line.words.join(' ')}`, line] as const,
   ),
-)('it makes a configuration: %s', (_name, { words, environment }) => {
+)('it is a valid configuration: %s', (_name, { words, environment }) => {
   const flags: Partial<Record<SettingName, string | string[]>> = {};
   for (let at = 1; at < words.length; at++) {
     const word = words[at]!;
@@ -81,7 +81,7 @@ test.each(
   expect(resolveConfig({ flags, environment: { ...roles, ...own }, configPath: null }).dataDirectory).toBeTruthy();
 });
 
-test('the keys that the guide gives to vLLM reach this service by a variable, and the command that makes a base model is there', () => {
+test('the guide passes the keys of vLLM to this service by a variable, and has the command that exports a base model', () => {
   const page = readFileSync(join(REPOSITORY, 'docs/guide/scaling.md'), 'utf8');
   expect(page).toContain('TRAINYARD_VLLM_KEY');
   expect(page).toMatch(/trainyard export --base model\.gguf --output base\b/);

@@ -129,7 +129,7 @@ function faultsOf(manifest: Manifest): string | null {
 }
 
 test.each(ALL.map((manifest) => [`${manifest.kind} ${manifest.metadata.name}`, manifest] as const))(
-  '%s is as its schema says, and a field that is none is found',
+  '%s matches its schema, and an unknown field is found',
   (_name, manifest) => {
     expect(faultsOf(manifest)).toBeNull();
     expect(faultsOf({ ...manifest, spec: { ...manifest.spec, replica: 2 } })).toContain('additional properties');
@@ -137,7 +137,7 @@ test.each(ALL.map((manifest) => [`${manifest.kind} ${manifest.metadata.name}`, m
 );
 
 test.each(WORKLOADS.map((manifest) => [manifest.metadata.name, manifest] as const))(
-  '%s: its flags make a configuration, and its probes ask what there is',
+  '%s: its flags form a configuration, and its probes use existing paths',
   (_name, manifest) => {
     const container = containerOf(manifest);
     const flags: Partial<Record<SettingName, string>> = {};
@@ -176,7 +176,7 @@ test.each(WORKLOADS.map((manifest) => [manifest.metadata.name, manifest] as cons
   },
 );
 
-test('selectors find what there is, and every workload may lose one pod at a time', () => {
+test('selectors match, and every workload may lose one pod at a time', () => {
   const labelsOf = ({ spec }: Manifest) => spec.template.metadata.labels as Record<string, string>;
   const find = (
     labels: Record<string, string>,
@@ -204,7 +204,7 @@ test('selectors find what there is, and every workload may lose one pod at a tim
   }
 });
 
-test('the scaler goes by a series that there is, on a workload that names no number of its own', () => {
+test('the scaler uses an existing series, on a workload without a fixed number of replicas', () => {
   const [scaler] = ALL.filter(({ kind }) => kind === 'ScaledObject');
   const [series] = /vllm:\w+/.exec(scaler!.spec.triggers[0].metadata.query) ?? [];
   expect(read('docs/reference/metrics.md')).toContain(`| \`${series}\` |`);
@@ -214,7 +214,7 @@ test('the scaler goes by a series that there is, on a workload that names no num
   expect(target!.spec.replicas).toBeUndefined();
 });
 
-test('no secret stands in a manifest, and the page makes each that is read', () => {
+test('no manifest contains a secret, and the page creates each that is read', () => {
   const page = readFileSync(join(FOLDER, 'README.md'), 'utf8');
   for (const name of [
     'TRAINYARD_DATABASE',

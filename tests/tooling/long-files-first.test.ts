@@ -8,12 +8,12 @@ import { LONG_FILES, LongFilesFirst } from '../../scripts/lib/long-files-first.m
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-it('every file that it begins with exists', () => {
+it('every file of the list exists', () => {
   expect(LONG_FILES.filter((path) => !existsSync(resolve(ROOT, path)))).toEqual([]);
   expect(new Set(LONG_FILES).size).toBe(LONG_FILES.length);
 });
 
-it('keeps stages in order, shared projects together, and begins each with its longest files', async () => {
+it('keeps stages in order, shared projects together, and starts each with its longest files', async () => {
   const [one, two, ...others] = LONG_FILES.map((path) => resolve(ROOT, path)) as [string, string, ...string[]];
   const project = (name: string, groupOrder: number, isolate: boolean) => ({
     name,

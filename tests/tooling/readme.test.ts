@@ -16,7 +16,7 @@ const BLOCKS = blocksOf('README.md');
 /** An example with a long installation is on the page of its client. */
 const PAGES = [...BLOCKS, ...blocksOf('docs/guide/from-art.md')];
 
-test('the README and the page of ART have the snippets that the service shows, to the byte', () => {
+test("the README and the page of ART have the service's snippets, byte for byte", () => {
   const shown = connectSnippets({
     baseUrl: 'http://127.0.0.1:8420/v1',
     modelId: 'HuggingFaceTB/SmolLM2-135M-Instruct',
@@ -31,7 +31,7 @@ test.each([
   expect(statSync(join(REPOSITORY, page)).size).toBeLessThanOrEqual(limit);
 });
 
-test('every block is a snippet of the service, or one of few that are known here', () => {
+test('every block is a snippet of the service, or one of few known ones', () => {
   const known = [/^npm (start|run demo)\n$/, /^export TRAINYARD_API_KEY=/, /^curl -N /, /^npm install openai\n/];
   const others = [/^cat > task\.mjs /, /^git clone /];
   // Output of commands is in `text output` blocks, which the pages' own test compares.

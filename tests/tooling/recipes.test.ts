@@ -60,7 +60,7 @@ test('ARCHITECTURE.md: every source file that it names exists', () => {
 });
 
 describe('a recipe', () => {
-  test.each(Object.entries(FILES))('%s: its files are there, and few', (title, { atMost, existing, added }) => {
+  test.each(Object.entries(FILES))('%s: its files exist, and are few', (title, { atMost, existing, added }) => {
     const recipe = recipes.get(title);
     if (recipe === undefined) throw new Error(`docs/recipes.md has no recipe "${title}"`);
     expect(existing.length + added.length).toBeLessThanOrEqual(atMost);
@@ -71,7 +71,7 @@ describe('a recipe', () => {
     for (const words of added) expect(recipe).toContain(words);
   });
 
-  test.each([...recipes])('%s: every path that it names is there', (_title, recipe) => {
+  test.each([...recipes])('%s: every path that it names exists', (_title, recipe) => {
     const paths = [...recipe.matchAll(/`((?:packages|docs|scripts|tests|examples)\/[^`\s]*)`/g)].map(
       ([, path]) => path!,
     );
@@ -89,12 +89,12 @@ describe('a package', () => {
   // The dashboard is bundled for browsers: no package imports it, and it exports nothing.
   const names = readdirSync(join(ROOT, 'packages')).filter((name) => name !== 'dashboard');
 
-  test('that is bundled exports nothing, and is described', () => {
+  test('a bundled package exports nothing, and is described', () => {
     expect(JSON.parse(read('packages/dashboard/package.json'))).not.toHaveProperty('exports');
     expect(existsSync(join(ROOT, 'packages/dashboard/README.md'))).toBe(true);
   });
 
-  test.each(names)('%s exports its index, and its testing/ where it has one', (name) => {
+  test.each(names)('%s exports its index, and its testing/ if it has one', (name) => {
     const { exports } = JSON.parse(read(`packages/${name}/package.json`)) as { exports: Record<string, unknown> };
     const both = (path: string) => ({ '@trainyard/source': `./src/${path}.ts`, default: `./dist/${path}.js` });
     const hasTesting = existsSync(join(ROOT, `packages/${name}/src/testing`));

@@ -40,18 +40,18 @@ function meanWait(arrivalsPerSecond: number, secondsOfJob: (random: () => number
   return total / numDone;
 }
 
-test.each([0.5, 0.8])('with jobs of equal length a queue that is used to %s waits as M/D/1 does', (use) => {
+test.each([0.5, 0.8])('with jobs of equal length a queue at a utilisation of %s waits as M/D/1 does', (use) => {
   // Pollaczek and Khinchine: use / (2 (1 - use)) job lengths.
   const expected = use / (2 * (1 - use));
   expect(Math.abs(meanWait(use, () => 1) / expected - 1)).toBeLessThan(0.05);
 });
 
-test.each([0.5, 0.8])('with jobs of exponential lengths one that is used to %s waits as M/M/1 does', (use) => {
+test.each([0.5, 0.8])('with jobs of exponential lengths a queue at a utilisation of %s waits as M/M/1 does', (use) => {
   const expected = use / (1 - use);
   expect(Math.abs(meanWait(use, (random) => -Math.log(1 - random())) / expected - 1)).toBeLessThan(0.05);
 });
 
-test('what happens, happens in order of its time, and at one moment in the order of the plans', () => {
+test('events happen in order of time, and simultaneous ones in the order of the plans', () => {
   const events = new EventQueue();
   const seen: number[] = [];
   const random = seededRandom(1);
@@ -62,7 +62,7 @@ test('what happens, happens in order of its time, and at one moment in the order
   expect(seen).toEqual(expected);
 });
 
-test('sequences of a server share its steps, prompts come first, and those without room wait', () => {
+test('sequences of a server share its steps, prompts come first, and those above its capacity wait', () => {
   const events = new EventQueue();
   const server = new SamplingServer({ events, times: TIMES, maxSequences: 8, maxAdapters: 4 });
   const ends: [name: string, at: number, waited: number][] = [];
@@ -89,7 +89,7 @@ test('sequences of a server share its steps, prompts come first, and those witho
   expect(server.busySeconds).toBeCloseTo(ends[2]![1], 5);
 });
 
-test('an adapter is loaded once for those that come meanwhile, and the one that was not used for longest goes', () => {
+test('an adapter is loaded once for concurrent requests, and the least recently used one is evicted', () => {
   const cache = new AdapterCache(2);
   expect([cache.use('a', 0, 5), cache.use('a', 1, 5), cache.use('b', 6, 5)]).toEqual([5, 5, 11]);
   cache.use('a', 12, 5);
@@ -99,7 +99,7 @@ test('an adapter is loaded once for those that come meanwhile, and the one that 
   expect([cache.numHits, cache.numMisses]).toEqual([3, 4]);
 });
 
-test('a single model that learns takes the sum of its parts, and on one machine two slow each other down', () => {
+test('the time of a single training model is the sum of its parts, and on one machine two slow each other down', () => {
   const fleet = { numServers: 1, numTrainers: 1, maxSequences: 64, maxAdapters: 4 };
   const alone = simulateLoops(1, 3, { times: TIMES, shape: SHAPE, fleet, seed: 1 });
   // Each step: its adapter, two prompts, fifty steps of eight sequences, the job.

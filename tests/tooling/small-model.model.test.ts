@@ -16,7 +16,7 @@ const CUT = new Set([
   'tokenizer.ggml.merges',
 ]);
 
-it('has the weights of the first layers and tokens, and all else as it is', () => {
+it('has the weights of the first layers and tokens, and everything else unchanged', () => {
   const { base, small } = testModel();
   using whole = GgufFile.open(base);
   using cut = GgufFile.open(small);
@@ -36,7 +36,7 @@ it('has the weights of the first layers and tokens, and all else as it is', () =
   }
 });
 
-it('has a tokenizer that knows every text, in as few of its tokens as the merges that are left allow', () => {
+it('has a tokenizer that encodes every text, in as few of its tokens as the remaining merges allow', () => {
   const { base, small } = testModel();
   const [whole, cut] = [base, small].map((path) => {
     using model = LlamaModel.load(path, { vocabOnly: true });

@@ -12,7 +12,7 @@ function table(isTTY: boolean) {
   return { table: new StepTable(4, { stream, now: () => nowMs }), written, pass: (ms: number) => (nowMs += ms) };
 }
 
-test('on a terminal every rollout moves the line, with its rate and the time left', () => {
+test('on a terminal every rollout updates the line, with its rate and the time left', () => {
   const { table: steps, written, pass } = table(true);
   steps.beginSampling(0, 8);
   for (let rollout = 0; rollout < 8; rollout++) {
@@ -32,7 +32,7 @@ test('on a terminal every rollout moves the line, with its rate and the time lef
   expect(written.at(-1)).toMatch(/step 2 of 4: 0 of 8 rollouts, about 12 s left$/);
 });
 
-test('elsewhere a line is written every 15 seconds at most', () => {
+test('without a terminal a line is written at most every 15 seconds', () => {
   const { table: steps, written, pass } = table(false);
   steps.beginSampling(0, 64);
   for (let rollout = 0; rollout < 64; rollout++) {

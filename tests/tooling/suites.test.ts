@@ -13,7 +13,7 @@ interface Report {
   }[];
 }
 
-test('the shared suites pass what is sound and refuse what has a fault, each of many', async () => {
+test('the shared suites pass sound implementations and refuse each of many faults', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-suites-'));
   onTestFinished(async () => await rm(directory, { recursive: true, force: true }));
   const file = join(directory, 'report.json');

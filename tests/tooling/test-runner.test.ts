@@ -23,7 +23,7 @@ test('the counts add up over projects, and a file that does not load is a failur
     { env: { [COUNTS_FILE_VARIABLE]: countsFile } },
   );
   const counts = JSON.parse(await readFile(countsFile, 'utf8'));
-  console.log(`the fixture's two projects came to ${countLine(counts)}`);
+  console.log(`the fixture's two projects gave ${countLine(counts)}`);
   // Twice 2 passed, 1 failed, 3 skipped (one todo); once a file that cannot be loaded.
   expect(counts).toMatchObject({ passed: 4, failed: 3, skipped: 6 });
   const paths = counts.slowest.map(({ path }: { path: string }) => path);
@@ -82,7 +82,7 @@ test.each([
   expect(exitCode).toBe(1);
 });
 
-test('continuous integration counts a set-up that broke as a failure', async () => {
+test('continuous integration counts a broken set-up as a failure', async () => {
   const { exitCode, output } = await runCi({
     test: { prints: 'bootstrap: npm ci failed', exitCode: 0 },
     check: { prints: 'check: all steps passed', exitCode: 0 },

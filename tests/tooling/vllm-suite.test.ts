@@ -9,13 +9,13 @@ import { renderSuitePage } from '../../lab/vllm-suite/page.mjs';
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(resolve(ROOT, path), 'utf8');
 
-test("the page of vLLM's tests is written from the list of what fails", () => {
+test("the page of vLLM's tests is written from the list of failures", () => {
   const files = JSON.parse(read('tests/vllm-suite/files.json'));
   const expected = JSON.parse(read('tests/vllm-suite/expected.json'));
   expect(read('docs/lab/vllm-suite.md')).toBe(renderSuitePage(VLLM_VERSION, files, expected));
 });
 
-test('every failure that is expected has a class that is not ours, a reason, and a file that is run', () => {
+test('every expected failure has an external cause, a reason, and a file that is run', () => {
   const { run } = JSON.parse(read('tests/vllm-suite/files.json')) as { run: string[] };
   const expected = JSON.parse(read('tests/vllm-suite/expected.json')) as Record<
     string,

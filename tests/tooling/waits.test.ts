@@ -29,7 +29,7 @@ function hasOptions(text: string): boolean {
   throw new Error('a call does not end');
 }
 
-test('every wait of a test says how long it may take', () => {
+test('every wait of a test has a time limit', () => {
   const files = globSync('{packages,tests}/**/*.ts', { cwd: ROOT, exclude: ['**/node_modules/**', '**/dist/**'] });
   expect(files.length).toBeGreaterThan(500);
   let numWaits = 0;

@@ -72,8 +72,9 @@ interface Recorded {
 }
 
 /**
- * Trains one step at learning rate 0 from the perturbed checkpoint: leaves the gradients, and the weights
- * unchanged.
+ * Trains one step at learning rate 0 from the perturbed checkpoint: keeps the gradients and the unchanged
+ * weights.
+ *
  * @param further Settings in addition to those of the case.
  */
 async function gradientsOf(

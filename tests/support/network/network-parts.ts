@@ -134,6 +134,6 @@ export class NetworkParts {
 /** Programs of PostgreSQL, from the suite's variable. */
 export function postgresPrograms(): string {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, '`npm run lab -- networks` says where the server is');
+  assert(programs !== undefined, '`npm run lab -- networks` starts the server');
   return programs;
 }
