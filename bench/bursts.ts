@@ -38,7 +38,7 @@ await printStreams(Number(values.streams), Number(values['stay-ms']));
 console.log(`other processes computed on ${figure(otherCores(before, sampleCpu()))} cores meanwhile`);
 
 async function printCurve(): Promise<void> {
-  console.log('\nengine alone, one token a step, ms:');
+  console.log('\nengine alone, one token per step, ms:');
   console.log('requests   submit  pause all  resume all  20 steps  drop all  next answer');
   for (const count of [100, 1_000, 10_000]) {
     const opened = await openScriptedEngine({ limits: { maxRequests: 20_000 }, runsRequestTemplates: false });
@@ -118,7 +118,7 @@ async function printStreams(numStreams: number, stayMs: number): Promise<void> {
     const busy = Array.from({ length: 200 }, () => post(service, { stream: true, n: 8, max_tokens: 2_000 }));
     await busy[0]!.answered;
     process.kill(engineHostOf(service), 'SIGKILL');
-    await printNextAnswer(service, 'the engine was killed beside 200 streams');
+    await printNextAnswer(service, 'the engine was killed during 200 streams');
     for (const { leave } of busy) leave();
     const health = await fetch(`${service.url}/health`);
     console.log(`health: ${health.status} ${await health.text()}`);

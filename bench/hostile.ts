@@ -100,7 +100,7 @@ function printHostile(): void {
 
 function printNormal(): void {
   console.log(`\n${NUM_CLIENTS} normal clients, 8 tokens a reply, F16, over HTTP; ${NUM_ROUNDS} rounds each`);
-  for (const [name, rounds] of [['without', calm] as const, ['beside the corpus', attacked] as const]) {
+  for (const [name, rounds] of [['without', calm] as const, ['with the corpus', attacked] as const]) {
     const times = rounds.flatMap(({ normal }) => normal.map(({ ms }) => ms));
     const failed = rounds.flatMap(({ normal }) => normal.filter(({ status }) => status !== 200));
     const p99s = rounds.map(({ normal }) => p99(normal).toFixed(0)).join(', ');
@@ -111,7 +111,7 @@ function printNormal(): void {
   }
   const ratios = attacked.map(({ normal }, round) => p99(normal) / p99(calm[round]!.normal));
   console.log(
-    `p99 beside the corpus ÷ without: ${percentile(ratios, 0.5).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})`,
+    `p99 with the corpus ÷ without: ${percentile(ratios, 0.5).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})`,
   );
 }
 

@@ -120,7 +120,7 @@ async function run(measurements: readonly Measurement[]): Promise<void> {
 }
 
 function printTable(): void {
-  console.log(`\n${'what'.padEnd(30)}${'median'.padStart(10)}  ${'range'.padEnd(17)} others  how`);
+  console.log(`\n${'measurement'.padEnd(30)}${'median'.padStart(10)}  ${'range'.padEnd(17)} others  how`);
   for (const [{ name, unit, how }, samples] of results) {
     const sorted = samples.map(({ value }) => value).toSorted((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)]!;

@@ -107,7 +107,7 @@ async function measure({ client, base, trained }: Side, numStreams: number, seed
     await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
     const trainingAlone = await job.takeSpeed();
     const beside = await chatsUntil(
-      // A step that was half done at the start of the chats would seem too fast.
+      // A step in progress at the start of the chats would seem too fast.
       job.reached(1).then(async () => {
         await job.takeSpeed();
         await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
@@ -135,10 +135,10 @@ function print(numStreams: number, rounds: ReadonlyMap<string, readonly Round[]>
   const heads = [
     'cores',
     'gap alone p50 / p95, ms',
-    'beside training p50 / p95, ms',
+    'with training p50 / p95, ms',
     'p95 ÷ alone',
     'training alone, tok/s',
-    'beside chats, tok/s',
+    'with chats, tok/s',
     'training keeps',
     'others used, cores',
   ];

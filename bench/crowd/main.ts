@@ -100,7 +100,7 @@ async function timesOf(target: Target, count: number): Promise<number[]> {
       messages: [{ role: 'user', content: `Say something about ${turn}.` }],
       max_tokens: 8,
     });
-    if (end !== 'done') throw new Error('the client beside the crowd was not served');
+    if (end !== 'done') throw new Error('the client next to the crowd was not served');
     times.push(tookMs);
   }
   return times;

@@ -113,7 +113,7 @@ async function settle({ pids }: Target): Promise<void> {
 
 function print(rate: number, rounds: ReadonlyMap<Target, readonly Round[]>): void {
   const [[, direct]] = [...rounds] as [[Target, readonly Round[]]];
-  console.log(`\n${rate} streamed requests a second, medians of ${numRounds} rounds of ${seconds} s; ms\n`);
+  console.log(`\n${rate} streamed requests per second, medians of ${numRounds} rounds of ${seconds} s; ms\n`);
   const heads = [
     'through',
     'first p50',

@@ -37,7 +37,7 @@ const numRounds = values.short ? 1 : Number(values.rounds);
 const all = workloadsOf(values.short ? SHORT : FULL);
 const unknown = values.only.find((name) => !all.some((workload) => workload.name === name));
 if (unknown !== undefined) {
-  console.error(`no workload is called "${unknown}"; there are ${all.map(({ name }) => `"${name}"`).join(', ')}`);
+  console.error(`unknown workload "${unknown}"; the workloads are ${all.map(({ name }) => `"${name}"`).join(', ')}`);
   process.exit(2);
 }
 const workloads = values.only.length === 0 ? all : all.filter(({ name }) => values.only.includes(name));

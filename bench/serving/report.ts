@@ -28,7 +28,7 @@ export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>):
     ),
   );
   return [
-    'Completion tokens a second, medians; ratios are medians over the rounds, above 1 where the first server is faster.',
+    'Completion tokens per second, medians; ratios are medians over the rounds, above 1 if the first server is faster.',
     '',
     markdownTable(
       ['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'],

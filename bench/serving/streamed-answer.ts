@@ -64,9 +64,9 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
     }
     usage = chunk.usage ?? usage;
   }
-  if (usage === null || firstTokenMs === null) throw new Error('the stream told no tokens or no usage');
+  if (usage === null || firstTokenMs === null) throw new Error('the stream reported no tokens or no usage');
   if (usage.completion_tokens !== n * numTokens)
-    throw new Error(`${n} × ${numTokens} tokens were asked for, ${usage.completion_tokens} came`);
+    throw new Error(`${n} × ${numTokens} tokens were requested, got ${usage.completion_tokens}`);
   return {
     promptTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,

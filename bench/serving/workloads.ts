@@ -142,13 +142,13 @@ export function workloadsOf(sizes: Sizes): Workload[] {
     },
     {
       name: 'rollouts, adapter',
-      how: 'rollouts under one adapter: what training samples after its first step',
+      how: 'rollouts under one adapter, as in training after its first step',
       numAdapters: 1,
       run: (server, seed) => inTurns(numGroups, rollouts(server, seed, adapterOf(server, 0))),
     },
     {
       name: 'multi-turn',
-      how: `${numConversations} rollouts at once, each goes on with its own conversation: ${numTurns} turns of ${numTokens / 2} tokens behind a prompt of about ${promptTokens}`,
+      how: `${numConversations} rollouts at once, each continues its own conversation: ${numTurns} turns of ${numTokens / 2} tokens after a prompt of about ${promptTokens}`,
       numAdapters: 0,
       run: (server, seed) =>
         inTurns(
@@ -176,7 +176,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
     })),
     {
       name: 'one adapter for as many',
-      how: `${8 * mostAdapters} chats at once under one adapter: what ${mostAdapters} adapters are compared with`,
+      how: `${8 * mostAdapters} chats at once under one adapter, as a comparison for ${mostAdapters} adapters`,
       numAdapters: 1,
       run: (server, seed) =>
         inTurns(
@@ -196,7 +196,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
     })),
     ...sizes.promptLengths.map((length): Workload => ({
       name: `prompt of ${length}`,
-      how: `one chat behind about ${length} tokens that nobody has seen, ${FEW_TOKENS} tokens: the first token's time is the prompt's`,
+      how: `one chat after about ${length} uncached tokens, ${FEW_TOKENS} tokens: the first token's time is the prompt's`,
       numAdapters: 0,
       run: (server, seed) =>
         inTurns(1, [

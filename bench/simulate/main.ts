@@ -97,7 +97,7 @@ function predict(): void {
     ),
   );
   console.log(
-    `\n${shape.numGroups} × ${shape.groupSize} rollouts a step, prompts of ${shape.promptTokens} tokens, replies of ${shape.replyTokens}; a model has ` +
+    `\n${shape.numGroups} × ${shape.groupSize} rollouts per step, prompts of ${shape.promptTokens} tokens, replies of ${shape.replyTokens}; a model has ` +
       `${values['runs-a-day']} runs of ${values['steps-a-run']} steps and ${values['chats-a-day']} chats a day; ${limits.maxSequences} sequences and ` +
       `${limits.maxAdapters} adapters a server; prices of an hour: ${values['server-price']} and ${values['trainer-price']}.`,
   );

@@ -21,7 +21,7 @@ const vllm = await installVllm(ROOT, log);
 await ensureSkyrl(ROOT, log);
 
 const template = /^x-vllm:.*\n(?: .*\n)*/m.exec(compose)![0];
-parse('vLLM takes what the compose file says', vllm, 'vllm_flags.py', [
+parse('vLLM accepts the flags of the compose file', vllm, 'vllm_flags.py', [
   ...namesOf(template, /^ {4}(VLLM_\w+):/gm),
   '--',
   ...listOf(template),
@@ -37,7 +37,7 @@ for (const [, environment, given] of commands) {
 }
 const others = ['--logprobs-mode=processed_logprobs', '--scheduling-policy=priority', '--max-logprobs=20'];
 for (const flag of others) {
-  if (!guide.includes(flag.split('=')[0]!)) throw new Error(`the guide does not say ${flag} any more`);
+  if (!guide.includes(flag.split('=')[0]!)) throw new Error(`the guide no longer has ${flag}`);
   parse(`vLLM takes ${flag}`, vllm, 'vllm_flags.py', ['--', 'MODEL', flag]);
 }
 parse('vLLM reads the variables of the guide', vllm, 'vllm_flags.py', [
@@ -50,7 +50,7 @@ const service = /^ {2}skyrl:\n(?: {3,}.*\n)*/m.exec(compose)![0];
 const command = listOf(service);
 const { python } = skyrlEnvironment(ROOT);
 parse(
-  'SkyRL takes what the compose file says',
+  'SkyRL accepts the flags of the compose file',
   python,
   'skyrl_flags.py',
   command.slice(command.indexOf('skyrl.tinker.api') + 1),

@@ -163,7 +163,7 @@ async function compareLearners(url: string): Promise<void> {
         { modelPath, baseModelId, lora: LORA, checkpointDirectory, format, type: 'f32', outputDirectory },
         { numThreads: 1 },
       );
-      check(`what SkyRL trained, as ${format} run by ${parity.computedBy}`, parity.meanDifference, 0.02);
+      check(`the adapter trained by SkyRL, as ${format} run by ${parity.computedBy}`, parity.meanDifference, 0.02);
     }
   } finally {
     await remote.close();
@@ -270,7 +270,7 @@ function largest<Step>(first: readonly Step[], second: readonly Step[], of: (ste
 }
 
 async function runService(url: string): Promise<void> {
-  log('a service with SkyRL behind it');
+  log('a service with SkyRL as its trainer');
   const service = await ownService({
     environment: { TRAINYARD_MODEL: modelPath, TRAINYARD_TRAINER_URL: url, TRAINYARD_THREADS: '1' },
   });

@@ -64,7 +64,7 @@ function verdictOf(own: TemplateCase, conversation: Conversation, expected: stri
     const { text } = template.render(conversation.messages, conversation.options);
     if (digestOf(text) !== expected && isArranged(template, conversation)) return 'arranged by this service';
     if (expected === null) return `Python refuses it, this service writes ${JSON.stringify(text.slice(-100))}`;
-    return digestOf(text) === expected ? 'equal' : `another text: …${JSON.stringify(text.slice(-100))}`;
+    return digestOf(text) === expected ? 'equal' : `other text: …${JSON.stringify(text.slice(-100))}`;
   } catch (error) {
     return expected === null ? 'refused by both' : (error as Error).message;
   }

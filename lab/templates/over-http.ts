@@ -47,7 +47,7 @@ export async function compareOverHttp({ templates, conversations }: Pairs): Prom
         const told = await tokenized(service, template.source, conversation);
         const isEqual = typeof told === 'string' ? expected === digestOf(told) : expected === null;
         if (!isEqual) {
-          const fault = typeof told === 'string' ? `another text: …${JSON.stringify(told.slice(-100))}` : told.reason;
+          const fault = typeof told === 'string' ? `other text: …${JSON.stringify(told.slice(-100))}` : told.reason;
           faults.push({ template: template.name, conversation: conversation.name, fault });
         } else if (typeof told === 'string') numEqual += 1;
         else numRefused += 1;

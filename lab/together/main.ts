@@ -111,7 +111,11 @@ try {
   turns.take('both');
   const here = await scores(numSteps);
   const mean = here.reduce((sum, logprob, at) => sum + Math.abs(logprob - there[at]!), 0) / here.length;
-  check(`step ${numSteps} says the same here and there: ${mean.toFixed(4)} nats`, mean < MEAN_TOLERANCE, mean);
+  check(
+    `step ${numSteps} has the same log-probabilities in both: ${mean.toFixed(4)} nats`,
+    mean < MEAN_TOLERANCE,
+    mean,
+  );
   await runPairing(pairing('vLLM samples, this machine trains', sampler), 1);
   await runPairing(pairing('this machine samples and trains', {}), 1);
   await checkRecords(both.model_id, numSteps + 3);
@@ -177,7 +181,7 @@ async function runPairing(
     report.tally,
   );
   if (kills.vllm !== undefined && numSteps >= kills.vllm)
-    check('rollouts met a server that was killed, and were asked for again', report.tally.num_retries > 0);
+    check('rollouts of a killed server were requested again', report.tally.num_retries > 0);
   tally.answers += report.tally.num_answers;
   tally.promptTokens += report.tally.prompt_tokens;
   tally.completionTokens += report.tally.completion_tokens;
@@ -299,7 +303,7 @@ async function checkRecords(modelId: string, numSteps: number): Promise<void> {
   const { data: usage } = await client.usage.read({ by: 'kind' });
   const chat = usage.find(({ kind }) => kind === 'chat');
   check(
-    'usage counts what the client got',
+    'usage counts the delivered tokens',
     chat?.num_requests === tally.answers &&
       chat.prompt_tokens === tally.promptTokens &&
       chat.completion_tokens === tally.completionTokens,
@@ -307,9 +311,7 @@ async function checkRecords(modelId: string, numSteps: number): Promise<void> {
   );
   log(`usage: ${JSON.stringify(usage)}`);
   const digests = digestsOfFiles();
-  check(`${numSteps} adapters with the digests that are written beside them, no two alike`, digests.size === numSteps, [
-    ...digests,
-  ]);
+  check(`${numSteps} adapters with the stored digests, no two alike`, digests.size === numSteps, [...digests]);
 }
 
 /** Digests of the adapter files in the data folder, each compared with the one stored next to it. */

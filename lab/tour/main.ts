@@ -104,7 +104,7 @@ try {
   await page.goto(link);
   await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor();
   await page.getByText('npm run demo').waitFor();
-  done('the link opens the dashboard, which says what to do next');
+  done('the link opens the dashboard, which shows the next step');
 
   await page.getByRole('link', { name: 'Chat' }).click();
   // Otherwise the answer is random.
@@ -127,7 +127,7 @@ try {
   done(`the page shows step ${middle} as it happens`);
   const printed = await demo.end();
   const [, name = ''] = /^the model stays on the service: (\S+)$/m.exec(printed) ?? [];
-  if (name === '') throw new Error(`the demo does not say what its model is called:\n${printed}`);
+  if (name === '') throw new Error(`the demo does not print the name of its model:\n${printed}`);
   const [, before = '', after = ''] = /^mean reward (\S+) → (\S+)/m.exec(printed) ?? [];
   if (!(Number(after) > Number(before) + 0.2)) throw new Error(`the reward did not rise:\n${printed}`);
   await page.getByText(`Rollouts of step ${Number(values.steps) - 1}`).waitFor();

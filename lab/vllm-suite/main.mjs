@@ -45,7 +45,7 @@ const keptReport = takeOption('--report');
 
 const environment = virtualEnvironment(join(CACHE, 'venv'), join(SUITE, 'requirements.txt'));
 if (!(await isVirtualEnvironmentCurrent(environment))) {
-  console.log(`installing what the tests of vLLM need into ${environment.directory} (about 150 MB, a minute)`);
+  console.log(`installing the requirements of vLLM's tests into ${environment.directory} (about 150 MB, a minute)`);
   await createVirtualEnvironment(environment, { pipOptions: ['--no-compile', '--no-deps'] });
 }
 const tests = join(CACHE, 'suite');

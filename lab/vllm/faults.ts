@@ -99,7 +99,7 @@ class Faults {
     const member = await this.#memberOf(bad);
     check(`${what}: the server gets no more requests`, member?.state === 'failing', member);
     bad.fault = null;
-    check(`${what}: it gets them again when that is over`, await this.#becomes(bad, 'up', 40_000));
+    check(`${what}: it gets them again after the fault`, await this.#becomes(bad, 'up', 40_000));
   }
 
   async checkAway(): Promise<void> {
@@ -124,7 +124,7 @@ class Faults {
     log(`another model was found after ${((performance.now() - start) / 1000).toFixed(1)} s`);
     const member = await this.#memberOf(bad);
     check(
-      'and is told as such',
+      'and is reported so',
       /serves a(nother| different) model|has different weights/.test(member?.trouble ?? ''),
       member,
     );

@@ -218,7 +218,7 @@ async function checkOpenai(): Promise<void> {
   let streamed = '';
   for await (const { choices } of await openai.chat.completions.create({ ...asked, temperature: 0, stream: true }))
     streamed += choices[0]?.delta.content ?? '';
-  check('openai: a stream says what a whole answer says', streamed === whole.choices[0]?.message.content, streamed);
+  check('openai: a stream equals the whole answer', streamed === whole.choices[0]?.message.content, streamed);
   const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] };
   const held = await openai.chat.completions.create({
     ...asked,
@@ -261,7 +261,7 @@ async function checkTraining(): Promise<string> {
   await client.trainingJobs.gradientSteps(jobId);
   const after = await scores(service, name);
   check(
-    'an adapter that was trained here changes what vLLM says',
+    'an adapter trained here changes the text of vLLM',
     after.some((logprob, at) => Math.abs(logprob - before[at]!) > 0.05),
   );
   return name;
@@ -308,9 +308,9 @@ async function checkDeath(vllm: VllmProcess, trained: string): Promise<void> {
     if (text === '') vllm.kill();
     text += piece;
   }
-  check('a stream whose server is killed ends with an error', text.includes('"error"'), text.slice(-300));
+  check('a stream of a killed server ends with an error', text.includes('"error"'), text.slice(-300));
   const meanwhile = await post(service, '/chat/completions', { ...body, stream: false, max_tokens: 4 });
-  check('what comes meanwhile is told to try again', meanwhile.status === 503, meanwhile.status);
+  check('requests meanwhile get a time to wait', meanwhile.status === 503, meanwhile.status);
   await vllm.start();
   let status = 0;
   for (let numTries = 0; status !== 200 && numTries < 60; numTries++) {

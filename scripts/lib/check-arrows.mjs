@@ -73,7 +73,7 @@ function importFault(specifier, path, name) {
   const [target = '', part] = entry.split('/');
   // The check of rooms covers `testing` entries.
   if (part !== undefined && part !== 'testing' && !PUBLIC_ENTRIES.includes(entry))
-    return 'what index.ts does not export is private';
+    return 'symbols that index.ts does not export are private';
   if (name === null || target === name) return null;
   const allowed = [...(PACKAGE_ARROWS[name] ?? []), ...(isTest ? (TEST_ARROWS[name] ?? []) : [])];
   const isAllowed = allowed.some(

@@ -46,7 +46,7 @@ test('workloads have their figures, and a server that returns an unexpected numb
   const [head, ...rows] = output.split('\n').filter((line) => line.startsWith('| '));
   expect(head).toBe('| workload | trainyard | stub | trainyard ÷ stub | others used, cores |');
   for (const name of names) expect(Number(cells(output, name)[2]), `${name}\n${output}`).toBeGreaterThan(0);
-  expect(cells(output, 'plain').slice(3, 5)).toEqual(['failed: 1 × 8 tokens were asked for, 1 came', '–']);
+  expect(cells(output, 'plain').slice(3, 5)).toEqual(['failed: 1 × 8 tokens were requested, got 1', '–']);
   // It has no adapters, so it got no request.
   expect(cells(output, 'rollouts, adapter').slice(3, 5)).toEqual(['–', '–']);
   const costs = rows.filter((row) => row.includes('| trainyard |'));
@@ -62,7 +62,7 @@ test('workloads have their figures, and a server that returns an unexpected numb
 }, 600_000);
 
 test.each([
-  [['--only', 'plian'], 'no workload is called "plian"; there are "plain"'],
+  [['--only', 'plian'], 'unknown workload "plian"; the workloads are "plain"'],
   [['--against', 'stub'], '"stub" is not of the form NAME,url='],
   [
     ['--against', 'stub,url=http://127.0.0.1:1/v1,speed=9'],

@@ -46,7 +46,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a deep import',
     step: 'arrows',
-    says: 'an import of a symbol that index.ts does not export',
+    says: 'symbols that index.ts does not export are private',
     changes: { [INDEX]: useOfNative.replace('@trainyard/native', '@trainyard/native/src/index.ts') },
   },
   {

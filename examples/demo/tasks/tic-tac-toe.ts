@@ -54,7 +54,7 @@ async function play({ client, model }: Rollout, promptIndex: number, seed: numbe
 /** Several turns against a random opponent: the model first learns legal moves, then winning ones. */
 export const ticTacToe: DemoTask = {
   name: 'tic-tac-toe',
-  summary: 'make legal moves, and win, against an opponent that moves at random',
+  summary: 'make legal moves, and win, against an opponent with random moves',
   numPrompts: OPENINGS.length,
   settings: {},
   play,

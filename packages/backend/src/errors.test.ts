@@ -12,7 +12,7 @@ describe('a failure as data', () => {
     expect(error.message).toBe('minTokens must be at most maxTokens');
   });
 
-  test('has no parts where it speaks of none, and a code where it had none', () => {
+  test('has no parts if it names none, and a code if it had none', () => {
     expect(toFailure(new EngineError('engine.aborted', 'gone'))).toEqual({
       code: 'engine.aborted',
       message: 'gone',

@@ -18,7 +18,7 @@ test.each([
   ['there are too few', [-1, -2]],
   ['there are none', []],
   ['one is no number', [-1, NaN, -3]],
-])('no distance is told when %s', (_what, found) => {
+])('no distance is reported when %s', (_what, found) => {
   expect(distanceOfScores(reference, found)).toEqual({
     mean: NaN,
     words: 'some log-probabilities of 3 fixed tokens are missing',

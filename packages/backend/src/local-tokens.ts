@@ -48,8 +48,9 @@ export interface LocalTokens {
    */
   setPaused(requestId: string, isPaused: boolean): boolean;
   /**
-   * Loads an adapter version before a request names it, if there is room. @returns as
-   * {@link TokenBackend.publish}
+   * Loads an adapter version before a request names it, if it fits.
+   *
+   * @returns as {@link TokenBackend.publish}
    * @throws {EngineError} engine.adapter_unreadable
    */
   publish(adapter: AdapterRef): Promise<string | null>;

@@ -24,9 +24,10 @@ export interface TokenBackend {
   /** Ends requests in flight with `engine.aborted`. */
   close(): Promise<void>;
   /**
-   * Allows requests to name this adapter version from now on. Loads it ahead of its first request, unless
-   * that takes the room of adapters in use. A published one is loaded from its newest folder from now on:
-   * an older folder with equal weights may have been removed.
+   * Allows requests to name this adapter version from now on. Loads it ahead of its first request, unless that
+   * would evict adapters in use. A published one is loaded from its newest folder from now on: an older folder
+   * with equal weights may have been removed.
+   *
    * @returns the reason, for clients, why some of its servers refused it; null if none did
    * @throws {EngineError} engine.adapter_unreadable if all refused it
    */

@@ -68,7 +68,7 @@ async function deadUrl(): Promise<string> {
 const STACK = /^ {4}at /m;
 
 describe('the command line', () => {
-  test('tells its version', async () => {
+  test('prints its version', async () => {
     expect(await trainyard('--version')).toMatchObject({ exitCode: 0, output: `${SERVICE_VERSION}\n` });
   });
 
@@ -92,7 +92,7 @@ describe('the command line', () => {
     for (const flag of ['--json', '--url', '--api-key', '--data-dir']) expect(output).toContain(`  ${flag}`);
   });
 
-  test.each(NAMES)('has a help for %s, wherever the flag stands', async (name) => {
+  test.each(NAMES)('has a help for %s, with the flag at any place', async (name) => {
     for (const args of [
       [name, '--help'],
       [name, '-h'],
@@ -181,7 +181,7 @@ describe('the command line', () => {
     const below = COMMANDS.map((make) => make()).find((command) => command.name() === args[0])?.commands ?? [];
     if (below.some((command) => command.name() === args[1])) words.push(args[1]!);
     const named = words.map((word) => ` ${word}`).join('');
-    // A setting is as wrong in the environment as on the command line.
+    // A setting has the same error in the environment and on the command line.
     if (!says.startsWith('flag')) expect(pointer).toBe(`see "trainyard${named} --help"`);
     expect(rest.filter((text) => text !== '')).toEqual([]);
     expect(output).not.toMatch(STACK);
@@ -219,7 +219,7 @@ describe('with nothing listening', () => {
     expect((await trainyard('keys', 'list')).output).toContain('no data folder');
   });
 
-  test('the doctor says so, and nothing of a key', async () => {
+  test('the doctor reports it, and prints no key', async () => {
     const url = await deadUrl();
     const { exitCode, output } = await trainyard('doctor', '--url', url);
     expect(output).toContain(`BAD  service at ${url}: nothing listens there`);
@@ -227,7 +227,7 @@ describe('with nothing listening', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('the doctor says so in JSON', async () => {
+  test('the doctor reports it in JSON', async () => {
     const url = await deadUrl();
     const { exitCode, output } = await trainyard('doctor', '--json', '--url', url);
     const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: { name: string; problem: string | null }[] };
@@ -264,7 +264,7 @@ test.runIf(existsSync('/proc/self'))('no service starts on a data folder below o
   expect(exitCode).toBe(1);
 });
 
-test('a variable that is named like a setting and is none is told by a start and by the doctor', async () => {
+test('an unknown variable that looks like a setting is reported by a start and by the doctor', async () => {
   const umask = process.umask();
   onTestFinished(() => void process.umask(umask));
   vi.stubEnv('TRAINYARD_PROT', '9000');
@@ -277,7 +277,7 @@ test('a variable that is named like a setting and is none is told by a start and
   expect(examined.output).toContain(`BAD  settings: ${said}\n`);
 });
 
-test('the doctor says what bf16 lacks', async () => {
+test('the doctor reports missing requirements of bf16', async () => {
   const missing = join(folder, 'libdnnl.so.3');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--precision', 'bf16', '--onednn', missing);
   expect(output).toMatch(
@@ -307,7 +307,7 @@ test('a default model that is not there yet is no fault: the first start fetches
   );
 });
 
-test('a start on what is no model is refused in one line, and leaves nothing', async () => {
+test('a start on an invalid model is refused in one line, and leaves nothing', async () => {
   const umask = process.umask();
   onTestFinished(() => void process.umask(umask));
   const data = join(folder, 'without-model');
@@ -390,7 +390,7 @@ test.each([
   ['keys', 'create', 'x'],
   ['open'],
   ['chat', '-m', 'Hello'],
-])('another server that answers with JSON is told from ours: %s %s', async (...args) => {
+])('another server that answers with JSON is distinguished from ours: %s %s', async (...args) => {
   for (const [status, body] of [
     [200, '{}'],
     [200, '{"object":"list","data":[]}'],
@@ -409,13 +409,13 @@ test('the doctor does not take another server that is well for ours', async () =
   expect(output).toContain(`BAD  service at ${url}: the server is not Trainyard (HTTP 200)\n`);
 });
 
-test('a port that fetch refuses is told so', async () => {
+test('a port that fetch refuses is reported', async () => {
   const { exitCode, output } = await trainyard('models', 'list', '--url', 'http://127.0.0.1:6000');
   expect(output).toBe('trainyard: http://127.0.0.1:6000/v1: fetch and browsers block this port\n');
   expect(exitCode).toBe(3);
 });
 
-test('what speaks no HTTP is told so', async () => {
+test('a server without HTTP is reported', async () => {
   const server = createTcpServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
@@ -426,7 +426,7 @@ test('what speaks no HTTP is told so', async () => {
   });
 });
 
-test('a page of HTML in place of a refusal is one line, and moves no cursor', async () => {
+test('an HTML page as a refusal gives one line, and moves no cursor', async () => {
   const url = await answering(502, '<html>\n\u001b[2J<h1>Bad gateway</h1>\n', {});
   const { exitCode, output } = await trainyard('keys', 'list', '--url', url);
   expect(output).toBe('trainyard: 502: <html> <h1>Bad gateway</h1> \n');
@@ -434,7 +434,7 @@ test('a page of HTML in place of a refusal is one line, and moves no cursor', as
 });
 
 describe('with a service that refuses', () => {
-  test('an address below which the service is not is told from a thing that is not there', async () => {
+  test('an address below which the service is missing is distinguished from a missing object', async () => {
     const refusal = (param: string | null) =>
       JSON.stringify({ error: { message: 'Not Found', type: 'not_found_error', code: 'request.not_found', param } });
     const elsewhere = await trainyard('usage', '--url', await answering(404, refusal(null)));
@@ -446,7 +446,7 @@ describe('with a service that refuses', () => {
   test.each([
     [401, 'the service runs, but rejects this key'],
     [403, 'it lacks the scope inference'],
-  ])('the doctor tells a %i from a dead server', async (status, says) => {
+  ])('the doctor distinguishes a %i from a dead server', async (status, says) => {
     const server = createServer(({ url }, response) =>
       response.writeHead(url === '/v1/health' ? 200 : status, OURS).end('{}'),
     );
@@ -457,7 +457,7 @@ describe('with a service that refuses', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('the doctor tells another server from ours', async () => {
+  test('the doctor distinguishes another server from ours', async () => {
     const { output } = await trainyard('doctor', '--url', await answering(404, 'not found'));
     expect(output).toContain('a server responds, but not as a healthy service');
   });

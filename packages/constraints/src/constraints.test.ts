@@ -97,7 +97,7 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
   }),
   // zod 4 writes both; its expression uses look-ahead, so only the format is enforced.
   [
-    'an expression that looks ahead beside its format',
+    'an expression with look-ahead, next to its format',
     schema({
       type: 'string',
       format: 'email',
@@ -107,7 +107,7 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
     ['"ab"'],
   ],
   [
-    'an expression beside its format',
+    'an expression next to its format',
     schema({ type: 'string', format: 'email', pattern: '^a' }),
     ['"a@b.co"'],
     ['"b@b.co"', '"a"'],
@@ -122,16 +122,16 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
   ],
   ['indented JSON', object(CAPPED), ['{\n  "a": [\n    1\n  ]\n}', '{"a":\t1}'], ['{\n\n"a":1}', '{"a":     1}']],
   ['an expression, anchored by itself', regex('a+b?'), ['a', 'aab'], ['', 'b', 'abb', 'xa']],
-  ['anchors where they change nothing', regex('^a|b$'), ['a', 'b'], ['ab', '']],
+  ['anchors without an effect', regex('^a|b$'), ['a', 'b'], ['ab', '']],
   ['the empty expression', regex(''), [''], ['a']],
   ['an expression with slashes and line ends', regex(String.raw`/.\n//`), ['/x\n//'], ['/\n\n//']],
   ['digits of ECMAScript only', regex(String.raw`\d\w\s`), ['1a ', '1a\u00a0'], ['٣a ', '1é ']],
   ['classes without the operators of Rust', regex('[a&&b~~[]+'), ['a', 'b', '&&', '~['], ['e']],
   ['flags and names', regex('(?i)(?P<x>ab)(?<y>c.)'), ['aBCd'], ['abc\n']],
   ['one of the choices', choice('yes', 'no'), ['yes', 'no'], ['', 'y', 'yesno', 'maybe']],
-  ['a choice that begins another', choice('a', 'ab'), ['a', 'ab'], ['abb']],
+  ['a choice that is a prefix of another', choice('a', 'ab'), ['a', 'ab'], ['abb']],
   ['any characters in choices', choice('é "\\\n\x7f\x01', ''), ['é "\\\n\x7f\x01', ''], ['é']],
-  ['the empty choice alone', choice(''), [''], ['a']],
+  ['only the empty choice', choice(''), [''], ['a']],
   [
     'GBNF',
     grammar('root ::= "a" b* # comment\nb ::= [x-z] |\n ("(" b\n  ")")'),
@@ -276,7 +276,7 @@ describe('a structural tag with', () => {
     for (const text of refused) expect(allows(constraints, spec, text), JSON.stringify(text)).toBe(false);
   });
 
-  test('a token takes that token and not its text', () => {
+  test('a token accepts that token and not its text', () => {
     const spec = tag({
       type: 'sequence',
       elements: [
@@ -443,7 +443,7 @@ describe('limits', () => {
 });
 
 describe('a matcher', () => {
-  test('shows in the mask what it accepts, and end tokens when it may end', () => {
+  test('has a mask equal to the accepted tokens, with end tokens if it may end', () => {
     using matcher = closing(constraints.compile(regex('[ab]c?')));
     const allowed = () => {
       const mask = new Uint32Array(9);
@@ -522,7 +522,7 @@ describe('validate', () => {
     );
   });
 
-  test('gives up when it is told to, and on what takes too long', async () => {
+  test('gives up on request, and if it takes too long', async () => {
     using slow = await Constraints.create(BYTES, { validationTimeoutMs: 1 });
     await expect(slow.validate(regex('a'), AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
     const leaving = new AbortController();

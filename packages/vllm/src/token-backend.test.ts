@@ -10,7 +10,7 @@ const KINDS: Record<
 > = {
   'one vLLM server': { options: { schedulingPolicy: 'priority' } },
   'three of them': { numServers: 3, options: { schedulingPolicy: 'priority' } },
-  'one that tells little of itself': {
+  'minimal reports': {
     fake: { hasDocument: false, tellsSettings: false, version: null, policy: 'fcfs' },
   },
   'one with processed log-probabilities': { fake: { logprobsMode: 'processed', policy: 'fcfs' } },

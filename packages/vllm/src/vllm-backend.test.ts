@@ -46,7 +46,7 @@ describe('a request', () => {
     expect(pool.fake.unknownFields).toEqual(new Set());
   });
 
-  test('asks for the scores of a prompt by itself, before the sample, with the same salt', async () => {
+  test('requests the scores of a prompt separately, before the sample, with the same salt', async () => {
     await using pool = await FakePool.start();
     const outputs: SampleOutput[] = [];
     const sampled = pool.sample({ promptLogprobs: 1, promptLogprobsFirst: true, maxTokens: 1 });
@@ -68,7 +68,7 @@ describe('a request', () => {
     expect(connects.mock.calls.length).toBeLessThanOrEqual(2);
   });
 
-  test('whose reader is slower than a server may be silent goes on to its end', async () => {
+  test('with a slow reader continues beyond the stall limit of a server', async () => {
     await using pool = await FakePool.start();
     pool.times.stallMs = 200;
     const tokenIds: number[] = [];
@@ -82,7 +82,7 @@ describe('a request', () => {
     expect((await pool.members())[0]).toMatchObject({ state: 'up', numFailures: 0 });
   });
 
-  test('of a process that stood still itself for longer than a server may be silent goes on', async () => {
+  test('of a process that was itself suspended beyond the stall limit continues', async () => {
     await using pool = await FakePool.start();
     pool.times.stallMs = 50;
     let numTokens = 0;
@@ -151,7 +151,7 @@ describe('a server that breaks', () => {
     expect(failure.message).not.toContain('/some/path');
   });
 
-  test('a request that is refused in the stream is the fault of its client alone', async () => {
+  test('a request refused in the stream is the fault of its client only', async () => {
     await using pool = await FakePool.start({ numServers: 2 });
     const home = await pool.homeOf(PROMPT);
     const numLooks = home.callsOf('/health').length;
@@ -171,7 +171,7 @@ describe('a server that breaks', () => {
     await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
   });
 
-  test('before the first byte is nobody’s loss: another one is asked', async () => {
+  test('a failure before the first byte is harmless: another server gets the request', async () => {
     await using pool = await FakePool.start({ numServers: 3 });
     const home = await pool.homeOf(PROMPT);
     const alone = await pool.ids();
@@ -202,7 +202,7 @@ describe('a server that breaks', () => {
     expect(pool.fakes.filter(({ samples }) => samples.length > 0)).toHaveLength(2);
   });
 
-  test('and hangs loses what it has, and is up again when it answers', async () => {
+  test('a hanging server loses its requests, and is up again when it answers', async () => {
     await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
     pool.fake.failNext(COMPLETIONS, { kind: 'stall', afterEvents: 1 });
     const reading = pool.sample();
@@ -217,20 +217,20 @@ describe('a server that breaks', () => {
     expect(pool.log.some((line) => line.includes('did not respond to /health'))).toBe(true);
   });
 
-  test('and says nothing for too long, though it is well, loses the request', async () => {
+  test('a silent but healthy server loses the request', async () => {
     await using pool = await FakePool.start();
     pool.fake.failNext(COMPLETIONS, { kind: 'stall', afterEvents: 1 });
     pool.times.stallMs = 30;
     await expect(pool.ids()).rejects.toEqual(failing('engine.host_lost'));
   });
 
-  test('whose requests fail while its health is well gets none until a probe succeeds, and no request fails', async () => {
+  test('a healthy server with failing requests gets none until a probe succeeds, and no request fails', async () => {
     await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10, probeAfterMs: 30 } });
     const home = await pool.homeOf(PROMPT);
     const other = pool.fakes.find((fake) => fake !== home)!;
     home.breakPath(COMPLETIONS, BROKEN);
     for (let count = 0; count < 12; count++) expect(await pool.ids()).toHaveLength(8);
-    expect(home.samples.length, 'one before it broke, and three in a row').toBe(4);
+    expect(home.samples.length, 'once before it broke, and three in a row').toBe(4);
     expect(other.samples).toHaveLength(12);
     const [broken] = (await pool.members()).filter(({ state }) => state === 'failing');
     expect(broken).toMatchObject({
@@ -258,7 +258,7 @@ describe('a server that breaks', () => {
     expect(await states()).toEqual(['failing', 'up']);
   });
 
-  test('and is the only one is still tried, and says what fails', async () => {
+  test('the only server is still tried, and its fault reported', async () => {
     await using pool = await FakePool.start();
     pool.fake.breakPath(COMPLETIONS, BROKEN);
     for (let count = 0; count < 5; count++) await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
@@ -267,11 +267,11 @@ describe('a server that breaks', () => {
     await pool.backend.publish({ digest: 'one', directory: '/checkpoints/one' });
     expect(pool.fake.adapters.has('one')).toBe(true);
     pool.fake.breakPath(COMPLETIONS, null);
-    expect(await pool.ids(), 'a request that succeeds closes the breaker').toHaveLength(8);
+    expect(await pool.ids(), 'a successful request closes the breaker').toHaveLength(8);
     expect((await pool.members())[0]).toMatchObject({ state: 'up', trouble: null });
   });
 
-  test('when none is left it says so, without an address', async () => {
+  test('the error without any server has no address', async () => {
     await using pool = await FakePool.start();
     await pool.fake.close();
     const failure = await failureOf(pool.ids());
@@ -307,15 +307,18 @@ describe('an answer that no vLLM gives', () => {
     ['a token beyond the vocabulary', spoil((choice) => (choice.token_ids = [1_000_000])), /token 1000000, but/],
     ['a choice that was not requested', spoil((choice) => (choice['index'] = 7)), /choice 7, but 1 were/],
     ['no JSON', () => '{"choices":[{"index":0,"logprobs":{"token_logprobs":[NaN]}}]}', /it is not JSON/],
-  ])('(%s) is passed on by nobody: another server is asked, and the first is counted', async (_what, change, words) => {
-    await using pool = await FakePool.start({ numServers: 2 });
-    const home = await pool.homeOf(PROMPT);
-    const right = await pool.ids({ logprobs: 2 });
-    home.spoil = change;
-    for (let count = 0; count < 4; count++) expect(await pool.ids({ logprobs: 2 })).toEqual(right);
-    const [failed] = (await pool.members()).filter(({ name }) => name === home.url);
-    expect(failed).toMatchObject({ state: 'failing', numFailures: 3, trouble: expect.stringMatching(words) });
-  });
+  ])(
+    '(%s) is never passed on: another server gets the request, and the failure is counted',
+    async (_what, change, words) => {
+      await using pool = await FakePool.start({ numServers: 2 });
+      const home = await pool.homeOf(PROMPT);
+      const right = await pool.ids({ logprobs: 2 });
+      home.spoil = change;
+      for (let count = 0; count < 4; count++) expect(await pool.ids({ logprobs: 2 })).toEqual(right);
+      const [failed] = (await pool.members()).filter(({ name }) => name === home.url);
+      expect(failed).toMatchObject({ state: 'failing', numFailures: 3, trouble: expect.stringMatching(words) });
+    },
+  );
 
   test('in the middle of a stream ends it with an error', async () => {
     await using pool = await FakePool.start({ numServers: 2 });
@@ -369,7 +372,7 @@ describe('other weights at the address of a server', () => {
     await expect.poll(() => states(pool)).toEqual(['up', 'up']);
   });
 
-  test('are found by a comparison now and then, though nothing else shows them, and what it samples ends', async () => {
+  test('are found by periodic comparison, without another sign, and running samples end', async () => {
     await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10 } });
     const home = await pool.homeOf(PROMPT);
     const right = await pool.ids();
@@ -394,7 +397,7 @@ describe('other weights at the address of a server', () => {
     expect(await states(both)).toEqual(['up', 'up']);
   });
 
-  test('are looked for by scores only before a process gets requests', async () => {
+  test('are checked with scores only before a process gets requests', async () => {
     await using exact = await FakePool.start();
     const score = { tenant: 't', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
     const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
@@ -443,7 +446,7 @@ describe('a list of models that cannot be read', () => {
     expect((await pool.members())[0]).toMatchObject({ state: 'up', numFailures: 1 });
   });
 
-  test('when a server comes up is said, and asked again', async () => {
+  test('a server that comes up is reported, and checked again', async () => {
     await using pool = await FakePool.open({ numServers: 3, times: { healthEveryMs: 10 } });
     // The first list is the probe's, the second that of its adapters.
     const right = await (await fetch(`${pool.fake.url}/v1/models`)).text();
@@ -471,7 +474,7 @@ describe('adapters', () => {
     for (const fake of pool.fakes) expect(fake.callsOf(UNLOAD).map(({ body }) => body)).toEqual([{ lora_name: 'one' }]);
   });
 
-  test('of a server that was started anew are loaded again, and the request is asked once more', async () => {
+  test('of a restarted server are loaded again, and the request is repeated', async () => {
     await using pool = await FakePool.start();
     await pool.backend.publish(adapter('one'));
     const before = await pool.ids({ adapter: 'one' });
@@ -482,7 +485,7 @@ describe('adapters', () => {
     await expect(pool.ids({ adapter: 'one' })).rejects.toEqual(failing('engine.adapter_unreadable'));
   });
 
-  test('beyond the limit the least recently used one that nobody uses goes', async () => {
+  test('beyond the limit, the least recently used idle one is unloaded', async () => {
     await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
     const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
     for (const digest of ['one', 'two']) await pool.backend.publish(adapter(digest));
@@ -499,7 +502,7 @@ describe('adapters', () => {
     for (const open of [reading, other]) await open.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
   });
 
-  test('that one of several servers stands still over are there without it', async () => {
+  test('are available without the one of several servers that is still suspended', async () => {
     await using pool = await FakePool.start({
       numServers: 2,
       times: { healthEveryMs: 10, healthMs: 500, loadMs: 3_600_000 },
@@ -511,7 +514,7 @@ describe('adapters', () => {
     expect((await pool.members()).map(({ state }) => state).toSorted()).toEqual(['down', 'up']);
   });
 
-  test('are loaded ahead on a server above its limit only in place of as many as it unloads', async () => {
+  test('are loaded ahead on a server above its limit only after as many are unloaded', async () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'] });
     await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
@@ -548,7 +551,7 @@ describe('adapters', () => {
     expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
   });
 
-  test('are loaded ahead only in place of those that no request used within a minute', async () => {
+  test('are loaded ahead only in place of those without a request for a minute', async () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'] });
     await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
@@ -563,12 +566,12 @@ describe('adapters', () => {
     await pool.ids({ adapter: 'one' });
     await pool.backend.publish(adapter('four'));
     await expect.poll(names).toEqual(['four', 'one']);
-    // Its first request loads the one that had no room.
+    // Its first request loads the one that was not loaded ahead.
     await pool.ids({ adapter: 'three' });
     await expect.poll(names).toEqual(['one', 'three']);
   });
 
-  test('that a server refused are not asked for again for a minute, which its state says', async () => {
+  test('refused by a server are not requested again for a minute, which its state reports', async () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'] });
     await using pool = await FakePool.start({ numServers: 2 });
@@ -611,7 +614,7 @@ describe('adapters', () => {
     [500, 'InternalServerError', 'LoRA rank 64 is greater than max_lora_rank 16.', /rank 64.*higher --max-lora-rank/],
     [500, 'InternalServerError', 'LoRA is not enabled.', /without --enable-lora/],
     [500, 'InternalServerError', 'Traceback /checkpoints/one', /refused the files; see its log/],
-  ])('that cannot be loaded (%i %s %s) are told with what to do', async (status, type, message, expected) => {
+  ])('that cannot be loaded (%i %s %s) are reported with the remedy', async (status, type, message, expected) => {
     await using pool = await FakePool.start();
     pool.fake.failNext(LOAD, { kind: 'answer', status, body: JSON.stringify({ error: { message, type } }) });
     const failure = await failureOf(pool.backend.publish(adapter('one')));
@@ -649,7 +652,7 @@ describe('adapters', () => {
     expect((await pool.members()).map(({ state }) => state)).toEqual(['up', 'up']);
   });
 
-  test('may have the rank that the servers allow, which they are asked for by an adapter that none takes', async () => {
+  test('may have the rank that the servers allow, found with an adapter that none accepts', async () => {
     const probeDirectory = await mkdtemp(join(tmpdir(), 'trainyard-vllm-'));
     const rankOf = async (options: Parameters<typeof FakePool.open>[0]): Promise<unknown> => {
       await using pool = await FakePool.start(options);
@@ -704,7 +707,7 @@ describe('adapters', () => {
     for (const folder of [checkpoint!, shared!]) await rm(folder, { recursive: true });
   });
 
-  test('are put where the servers see them, each whole, and go with their version', async () => {
+  test("are placed in the servers' folder, each complete, and removed with their version", async () => {
     const [checkpoint, shared] = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), 'trainyard-vllm-'))));
     for (const name of ['adapter_config.json', 'adapter_model.safetensors', 'optimizer.bin'])
       await writeFile(join(checkpoint!, name), name);
@@ -762,7 +765,7 @@ describe('at the start', () => {
       { backend: { reference: { tokenIds: PROMPT, logprobs: PROMPT.map((_, at) => (at === 0 ? null : -30)) } } },
       /serves a different model than the file.*17 fixed tokens differ by \d+ nats on average \(at most 0\.5\)/,
     ],
-  ])('%s is told in one line, with what to do', async (_what, options, expected) => {
+  ])('%s is reported in one line, with the remedy', async (_what, options, expected) => {
     const message = await startOf(options);
     expect(message).toMatch(expected);
     expect(message).not.toContain('\n');
@@ -792,14 +795,14 @@ describe('at the start', () => {
     expect(message).toMatch(/did not respond to \/v1\/completions within 3000 ms: it may still be loading, or hang/);
   });
 
-  test('what is no vLLM', async () => {
+  test('not a vLLM server', async () => {
     const missing = { kind: 'answer', status: 404, body: '<html>not here</html>' } as const;
     await using pool = await FakePool.open();
     for (const path of ['/health', '/v1/models', '/version']) pool.fake.failNext(path, missing);
     expect((await failureOf(pool.backend.start())).message).toMatch(/answered 404.*it may not be a vLLM server/);
   });
 
-  test('one that is well is enough, and says of the others what is wrong', async () => {
+  test('one healthy server is enough, and the faults of the others are reported', async () => {
     await using pool = await FakePool.open({ numServers: 2 });
     pool.fakes[1]!.failNext('/version', { kind: 'answer', status: 200, body: '{"version":"0.1.0"}' });
     await pool.backend.start();
@@ -832,7 +835,7 @@ describe('at the start', () => {
     expect(open).toThrow(/is not the URL of a server/);
   });
 
-  test('the same model in other numbers is said in the log', async () => {
+  test('the same model with other numerics is logged', async () => {
     await using exact = await FakePool.start();
     const score = { tenant: 't', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
     const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
@@ -847,7 +850,7 @@ describe('at the start', () => {
 describe('a pool', () => {
   const prompts = Array.from({ length: 40 }, (_, at) => [...Buffer.from(`prompt ${at} `.repeat(8))]);
 
-  test('sends what shares a head to one server, and different things to all', async () => {
+  test('sends requests with a common prefix to one server, and others to all', async () => {
     await using pool = await FakePool.start({ numServers: 3 });
     for (const prompt of prompts) await pool.ids({ maxTokens: 1 }, prompt);
     const counts = pool.fakes.map(({ samples }) => samples.length);
@@ -864,7 +867,7 @@ describe('a pool', () => {
     ).toEqual([0, 0, 5]);
   });
 
-  test('tells of each server how it is', async () => {
+  test('reports the state of each server', async () => {
     await using pool = await FakePool.start({ numServers: 2 });
     await pool.ids({ n: 2, sampling: { temperature: 1 } });
     const members = await pool.members();

@@ -36,7 +36,7 @@ describe('a ring', () => {
     for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(500);
   });
 
-  test('has no member above a quarter more than the mean, whatever the keys are', () => {
+  test('has no member above a quarter more than the mean, for any keys', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 6 }),
@@ -54,14 +54,14 @@ describe('a ring', () => {
     );
   });
 
-  test('takes the emptiest for a request that is above the mean wherever it goes', () => {
+  test('takes the least loaded member for a request that exceeds the mean on any', () => {
     const members = membersOf(3);
     members[0]!.numChoices = 2;
     members[1]!.numChoices = 1;
     expect(new HashRing(members).pick('any', (member) => member !== members[2], 64)).toBe(members[1]);
   });
 
-  test('has none where none is open', () => {
+  test('has none if none is open', () => {
     expect(new HashRing(membersOf(2)).pick('any', () => false, 1)).toBeNull();
     expect(new HashRing<Member>([]).pick('any', all, 1)).toBeNull();
   });

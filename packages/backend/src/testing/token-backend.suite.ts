@@ -92,7 +92,7 @@ export function describeTokenBackend(
     const needs = (feature: SampleFeature, context: TestContext): void =>
       context.skip(!backend.capabilities.features.has(feature));
 
-    it('tells what it serves', async () => {
+    it('reports its model', async () => {
       expect(backend.specVersion).toBe(1);
       expect(backend.models.length).toBeGreaterThan(0);
       for (const { id, contextLength, vocabSize } of backend.models) {
@@ -118,7 +118,7 @@ export function describeTokenBackend(
       expect(sampled.totals).toMatchObject({ promptTokens: promptIds.length, completionTokens: 8 * numChoices });
     });
 
-    it('gives the same tokens again where nothing is drawn', async () => {
+    it('gives the same tokens again at temperature 0', async () => {
       expect(idsOf(await sample())).toEqual(idsOf(await sample()));
     });
 
@@ -129,7 +129,7 @@ export function describeTokenBackend(
       for (const i of [0, 1, 2]) expect(idsOf(three, i)).toEqual(idsOf(await drawn(7n + BigInt(i), 1)));
     });
 
-    it('tells of each token its log-probability, and of the likeliest', async () => {
+    it('reports for each token its log-probability, and the likeliest', async () => {
       const sampled = await sample({ logprobs: 3, sampling: { temperature: 1 } });
       const ids = idsOf(sampled);
       const entries = stepsOf(sampled).flatMap(({ logprobs }) => logprobs ?? []);
@@ -144,7 +144,7 @@ export function describeTokenBackend(
       }
     });
 
-    it('scores what it has sampled as it sampled it', async (context) => {
+    it('scores its own samples as when sampling', async (context) => {
       needs('promptLogprobs', context);
       const sampled = await sample({ logprobs: 0, sampling: { temperature: 1 } });
       const ids = [...promptIds, ...idsOf(sampled)];
@@ -161,7 +161,7 @@ export function describeTokenBackend(
       expect(Math.max(...differences)).toBeLessThan(harness.tolerance);
     });
 
-    it('stops at a token that it was told to stop at', async () => {
+    it('stops at the given stop token', async () => {
       const [, second] = idsOf(await sample());
       const sampled = await sample({ stopTokenIds: [second!] });
       expect(stepsOf(sampled).at(-1)).toMatchObject({ finish: { reason: 'stop', stopReason: second } });
@@ -169,7 +169,7 @@ export function describeTokenBackend(
       expect(idsOf(sampled).length).toBeLessThanOrEqual(2);
     });
 
-    it('ends what is aborted, also before it began, and what nobody reads', async () => {
+    it('ends aborted requests, even before they start, and requests without a reader', async () => {
       const aborted = expect.objectContaining({ code: 'engine.aborted' });
       const long = sampleParams({ maxTokens: 200, sampling: { temperature: 1 } });
       const controller = new AbortController();
@@ -225,13 +225,13 @@ export function describeTokenBackend(
       await expect(refusal).rejects.toEqual(expect.objectContaining({ code: 'engine.invalid_request', param }));
     });
 
-    it('refuses a prompt that leaves no room for a reply', async () => {
+    it('refuses a prompt that leaves no capacity for a reply', async () => {
       const { contextLength } = backend.models[0]!;
       const ids = Array.from({ length: contextLength }, (_, at) => promptIds[at % promptIds.length]!);
       await expect(sample({}, ids)).rejects.toEqual(expect.objectContaining({ code: 'context_length_exceeded' }));
     });
 
-    it('refuses by name what it cannot do', async () => {
+    it('refuses unsupported fields by name', async () => {
       const { features } = backend.capabilities;
       const [id] = promptIds;
       const asked: Record<Exclude<SampleFeature, 'adapters' | 'tracesSampling'>, [string, Partial<SampleParams>]> = {
@@ -256,7 +256,7 @@ export function describeTokenBackend(
       }
     });
 
-    it('reports log-probabilities and their sum with a mode of logits, where it can', async (context) => {
+    it('reports log-probabilities and their sum with a mode of logits, if supported', async (context) => {
       needs('logits', context);
       const asked = { maxTokens: 3, logprobs: 4, sampling: { temperature: 1, seed: 3n } };
       for (const [mode, logits] of [
@@ -272,7 +272,7 @@ export function describeTokenBackend(
       }
     });
 
-    it('tells of each token what it was drawn from, where it can and that is not plainly the model', async () => {
+    it("reports the sampling distribution of each token, if supported and if it is not plainly the model's", async () => {
       const tracesSampling = backend.capabilities.features.has('tracesSampling');
       const draws = async (topK: number) => {
         const sampled = await sample({ tracesSampling, sampling: { temperature: 1, topK, seed: 3n } });
@@ -294,7 +294,7 @@ export function describeTokenBackend(
       for (const { told } of await draws(0)) expect(told).toBeUndefined();
     });
 
-    it('ends what is in flight when it is closed', async () => {
+    it('ends requests in flight when it is closed', async () => {
       const sampled = backend.sample(promptIds, sampleParams({ maxTokens: 200, sampling: { temperature: 1 } }), NEVER);
       await sampled.next();
       await backend.close();

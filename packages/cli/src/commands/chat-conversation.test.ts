@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 
-test('a request has the fields that were set, the system message and every turn', () => {
+test('a request has the set fields, the system message and every turn', () => {
   const conversation = new Conversation('m');
   conversation.setSystem('Be brief.');
   conversation.setField('temperature', 0.7);
@@ -21,7 +21,7 @@ test('a request has the fields that were set, the system message and every turn'
   });
 });
 
-test('a question is taken back with its answer, and all begins again', () => {
+test('a question is removed with its answer, and the conversation can be reset', () => {
   const conversation = new Conversation('m');
   expect(conversation.undo()).toBe(false);
   conversation.ask('a');
@@ -35,7 +35,7 @@ test('a question is taken back with its answer, and all begins again', () => {
   expect(conversation.unsetField('temperature')).toBe(false);
 });
 
-test('values are JSON where they are some', () => {
+test('values are parsed as JSON if possible', () => {
   expect(['0.7', 'true', '["a"]', 'medium', '"7"'].map(fieldOf)).toEqual([0.7, true, ['a'], 'medium', '7']);
 });
 

@@ -40,7 +40,7 @@ async function session(...lines: string[]) {
   return { asked, said, told };
 }
 
-test('each question is asked with what was said before, and replies are all that goes to stdout', async () => {
+test('each question is sent with the earlier turns, and only replies go to stdout', async () => {
   const { asked, said } = await session('a', '', 'b');
   expect(said).toBe('reply 1\nreply 2\n');
   expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
@@ -67,7 +67,7 @@ test('fields, the system message and the model are set on the way', async () => 
     expect(told).toContain(`${line}\n`);
 });
 
-test('a question is taken back, and what the service refuses was never asked', async () => {
+test('a question can be removed, and a refused one is not kept', async () => {
   const { asked, told } = await session('a', '/undo', 'refused', 'c', '/reset', 'd');
   expect(told).toContain('400: too hot\n');
   expect(asked.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1]);
@@ -79,7 +79,7 @@ test('a service that is away ends a question, and no conversation', async () => 
   expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
 });
 
-test('it ends at /exit, and says what it does not know', async () => {
+test('it ends at /exit, and reports unknown commands', async () => {
   const { asked, told } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
   expect(asked).toEqual([]);
   expect(told).toContain('there is no /fly; /help lists what there is\n');

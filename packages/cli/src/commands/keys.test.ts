@@ -47,7 +47,7 @@ test('without a service the keys of the data folder are made, listed and revoked
   expect(after.map((key) => key.revoked_at === null)).toEqual([false, true]);
 });
 
-test('a key has the limits that it is given, of which each changes by itself', async () => {
+test('a key has its limits, and each can be changed separately', async () => {
   await keys('create', 'ci', '--requests-per-minute', '60', '--tokens-per-minute', '100000');
   const [, id = ''] = /\n(\w{8}) +ci .* 60 requests\/min/.exec((await keys('list')).stdout) ?? [];
   expect(await keys('limit', id, '--tokens-per-minute', 'none', '--max-requests-in-flight', '8')).toMatchObject({
@@ -93,7 +93,7 @@ test.each([
   expect(exitCode).toBe(2);
 });
 
-test('a key that is not there, and a folder that is not there, are said in one line', async () => {
+test('a missing key and a missing folder are reported in one line', async () => {
   expect(await keys('revoke', 'abc')).toMatchObject({
     exitCode: 1,
     stderr: expect.stringContaining('no key abc') as string,

@@ -30,7 +30,7 @@ test.each([
   expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(said);
 });
 
-test('fields of the service are taken, and nothing is asked where none is set', async () => {
+test('fields of the service are accepted, and no request is made if none is set', async () => {
   const { client, numAsked } = service(telling);
   expect(await unknownFieldOf(client, ['temperature', 'top_p'])).toBeNull();
   expect(numAsked()).toBe(1);
@@ -38,7 +38,7 @@ test('fields of the service are taken, and nothing is asked where none is set', 
   expect(numAsked()).toBe(1);
 });
 
-test('a service that does not tell its fields gets what is set, one that is away is an error', async () => {
+test('a service without a list of its fields gets them unchanged, and an unreachable one is an error', async () => {
   expect(await unknownFieldOf(service(() => Response.json({}, { status: 404 })).client, ['x'])).toBeNull();
   expect(await unknownFieldOf(service(() => Response.json({ components: { schemas: {} } })).client, ['x'])).toBeNull();
   const away = service(() => {

@@ -11,11 +11,11 @@ test.each([
   ['TRAINYARD_DATADIR', ' (did you mean TRAINYARD_DATA_DIR?)'],
   ['TRAINYARD_PORTS', ' (did you mean TRAINYARD_PORT?)'],
   ['TRAINYARD_QUANTIZATION', ''],
-])('%s is told', (name, hint) => {
+])('%s is reported', (name, hint) => {
   expect(of(name)).toEqual([`unknown setting in the environment: ${name}${hint}`]);
 });
 
-test('what is known is not, nor is what others set', () => {
+test('known variables are not, and neither are those of other programs', () => {
   expect(of(...SETTING_NAMES.map(settingVariable))).toEqual([]);
   expect(of('TRAINYARD_ENGINE_SECRET', 'TRAINYARD_BASE_URL', 'TRAINYARD_STACK', 'TRAINYARD_TEST_MODEL')).toEqual([]);
   expect(of('PATH', 'TRAINYARDS', 'MY_TRAINYARD_PROT')).toEqual([]);

@@ -15,7 +15,7 @@ async function silentServer(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
-test('an answer that never begins is told, and waited for no longer than the service can take', async () => {
+test("an answer that does not start is reported, and the wait ends at the service's limit", async () => {
   const baseUrl = await silentServer();
   const said = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
   onTestFinished(() => said.mockRestore());

@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 
 import { columnsOf, counted, cutTo, oneLine, replyFor } from './printable.ts';
 
-test('what others wrote cannot move the cursor, nor turn what stands around it', () => {
+test('text of others cannot move the cursor or reverse the text around it', () => {
   expect(oneLine('a\u001b[2Jb\r\nc\u0007\u009bd\u2028e')).toBe('ab c d e');
   expect(oneLine('delete \u202egpj.exe\u2066')).toBe('delete \\u202egpj.exe\\u2066');
   expect(oneLine('a\u200eb\u200f\u061cc')).toBe('a\\u200eb\\u200f\\u061cc');
   expect(oneLine('שלום 👩‍👩‍👧')).toBe('שלום 👩‍👩‍👧');
 });
 
-test('a reply gives a terminal text alone, and a file all that was said', () => {
+test('a terminal gets only the text of a reply, and a file the unchanged reply', () => {
   const reply = '\u001b]52;c;aGk=\u0007one\n\ttwo\u009b2J\r';
   expect(replyFor({ isTTY: true }, reply)).toBe(']52;c;aGk=one\n\ttwo2J');
   expect(replyFor({}, reply)).toBe(reply);

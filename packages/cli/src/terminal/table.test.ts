@@ -28,11 +28,11 @@ test('columns keep six characters however narrow the terminal is', () => {
   expect(row).toBe('a-nam…      7  a-sta…');
 });
 
-test('what others wrote moves no cursor', () => {
+test('text of others moves no cursor', () => {
   expect(tableOf([{ title: 'name' }], [['two\nlines']], Infinity)).toBe('name\ntwo lines\n');
 });
 
-test('columns are aligned behind wide characters, and none is cut in two', () => {
+test('columns are aligned after wide characters, and none is cut in two', () => {
   expect(
     tableOf(
       COLUMNS,

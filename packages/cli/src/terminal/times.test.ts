@@ -11,13 +11,13 @@ test.each([
   [273_600, '3 d 4 h'],
 ])('%d seconds are %s', (seconds, text) => expect(durationOf(seconds)).toBe(text));
 
-test('a time that is past is told by its largest unit', () => {
+test('an elapsed time is shown by its largest unit', () => {
   expect(agoOf(1000, 1_000_500)).toBe('now');
   expect(agoOf(1000, 8_500_000)).toBe('2 h ago');
   expect(timeOf(0)).toBe('1970-01-01 00:00Z');
 });
 
-test('the rest takes as long as what is done', () => {
+test('the rest takes as long as the finished part', () => {
   expect(etaSeconds(2, 8, 0, 10_000)).toBe(30);
   expect(etaSeconds(8, 8, 0, 10_000)).toBe(0);
   expect(etaSeconds(0, 8, 0, 10_000)).toBe(null);

@@ -5,8 +5,8 @@ const PLAIN_MS = 15_000;
 const CLEAR_LINE = '\r\u001b[2K';
 
 /**
- * Runs work that may take long, and shows progress on stderr from the second second on: a line that counts
- * seconds on a terminal, occasional lines elsewhere.
+ * Runs work that may take long, and shows progress on stderr after the first second: a line that counts
+ * seconds on a terminal, occasional lines otherwise.
  *
  * @param label description of the work, e.g. `exporting step 3`
  * @param detail further progress, read for each line

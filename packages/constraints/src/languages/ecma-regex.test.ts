@@ -18,7 +18,7 @@ const CODE_POINTS = Array.from({ length: 0x110000 }, (_, codePoint) => codePoint
     (codePoint < 0xd800 || codePoint > 0xdfff),
 );
 
-describe('an expression means what it means to RegExp', () => {
+describe('an expression has the same meaning as in RegExp', () => {
   test.each([
     '.',
     '\\s',

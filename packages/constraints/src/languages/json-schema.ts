@@ -31,7 +31,7 @@ export function jsonSchemaSource(
   if (walk.hasOpenNamedKeys && walk.hasControlLiterals) {
     throw new ConstraintError(
       'constraint.unsupported',
-      'control characters in `const`, `enum` or `pattern` are not supported beside objects that take undeclared keys',
+      'control characters in `const`, `enum` or `pattern` are not supported together with objects that allow undeclared keys',
     );
   }
   const guidance = {
@@ -310,7 +310,7 @@ class SchemaWalk {
     if (typeof least === 'number' && least > required.size + 1 && (isOpen || isObject(schema['patternProperties']))) {
       throw new ConstraintError(
         'constraint.unsupported',
-        `\`minProperties\` may be at most one more than the required keys where others are free (${path}), got ${least}`,
+        `\`minProperties\` may be at most one more than the required keys if others are allowed (${path}), got ${least}`,
       );
     }
   }

@@ -144,7 +144,7 @@ export class LlguidanceMatcher implements TokenMatcher {
     this.#take(this.#cache.open(this.#source));
     const { instance } = this.#cache.sandbox;
     for (const token of this.#tokens)
-      assert(instance.accept(this.#handle, token), 'a token was accepted once and then not');
+      assert(instance.accept(this.#handle, token), 'a token was accepted once and refused later');
   }
 
   #take(handle: MatcherHandle): void {

@@ -28,7 +28,7 @@ export function compileError(error: unknown): unknown {
 export function runError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.exhausted', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
-  return new ConstraintError('constraint.exhausted', `the constraint cannot go on: ${brief(error.message)}`, {
+  return new ConstraintError('constraint.exhausted', `the constraint cannot continue: ${brief(error.message)}`, {
     cause: error,
   });
 }

@@ -7,7 +7,7 @@ import { Constraints } from '../constraints.ts';
 const FOLDER = new URL('../../wasm/', import.meta.url);
 
 describe('the committed build of llguidance', () => {
-  test('is the one whose digest is committed', async () => {
+  test('has the committed digest', async () => {
     const bytes = await readFile(new URL('llguidance.wasm', FOLDER));
     const digest = createHash('sha256').update(bytes).digest('hex');
     expect(await readFile(new URL('llguidance.wasm.sha256', FOLDER), 'utf8')).toBe(`${digest}  llguidance.wasm\n`);

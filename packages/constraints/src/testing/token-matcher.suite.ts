@@ -9,7 +9,7 @@ export interface TokenMatcherHarness {
   open(): TokenMatcher;
   /** Complete, but without an end token. */
   readonly accepted: readonly (readonly number[])[];
-  /** Each up to a token that is not allowed there. */
+  /** Each ends with a token that is not allowed there. */
   readonly refused: readonly (readonly number[])[];
   readonly unfinished: readonly (readonly number[])[];
   close?(): void;
@@ -60,12 +60,12 @@ export function tokenMatcherSuite(
         (id) => isAllowed(mask, id) && !harness.endIds.includes(id),
       );
 
-    it('takes whole completions, and may end behind them, but in the middle of none', () => {
+    it('accepts whole completions, and may end after them, but in the middle of none', () => {
       for (const tokens of harness.accepted) expect(open(tokens).canEnd).toBe(true);
       for (const tokens of harness.unfinished) expect(open(tokens).canEnd).toBe(false);
     });
 
-    it('refuses what cannot come, and is what it was before', () => {
+    it('refuses impossible tokens, and stays unchanged', () => {
       for (const tokens of harness.refused) {
         const matcher = open(tokens.slice(0, -1));
         const mask = maskOf(matcher);
@@ -76,7 +76,7 @@ export function tokenMatcherSuite(
       }
     });
 
-    it('lists exactly what it takes, ids of the vocabulary only, at every place of a completion', () => {
+    it('lists exactly the accepted tokens, ids of the vocabulary only, at every place of a completion', () => {
       for (const tokens of harness.accepted) {
         for (let length = 0; length <= tokens.length; length++) {
           const matcher = open(tokens.slice(0, length));
@@ -95,7 +95,7 @@ export function tokenMatcherSuite(
       }
     });
 
-    it('is stopped where only an end may follow', () => {
+    it('is stopped if only an end may follow', () => {
       for (const tokens of harness.accepted) {
         const matcher = open();
         for (const token of [...tokens, null]) {
@@ -123,7 +123,7 @@ export function tokenMatcherSuite(
       }
     });
 
-    it('takes any of what it lists, wherever that leads', () => {
+    it('accepts any listed token, with any continuation', () => {
       let state = 1;
       const below = (count: number): number => {
         state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

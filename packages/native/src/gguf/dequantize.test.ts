@@ -18,7 +18,7 @@ function expand(name: string, bytes: Uint8Array): Float32Array {
   return out;
 }
 
-test('every half equals what DataView reads', () => {
+test('every half equals the value from DataView', () => {
   const bytes = new Uint8Array(65_536 * 2);
   const view = new DataView(bytes.buffer) as DataView & { getFloat16(offset: number, littleEndian: boolean): number };
   for (let bits = 0; bits < 65_536; bits++) view.setUint16(bits * 2, bits, true);
@@ -80,7 +80,7 @@ test.each(Object.keys(TWINS))('%s blocks expand as the plain twin does', (name) 
   expect(largest).toBeLessThan(1e-5); // one f32 rounding; q4_1's sum may cancel
 });
 
-test('any bytes expand for every type that ggml reads, and the others say that they hold no values', () => {
+test('any bytes expand for every type that ggml reads, and the others report that they hold no values', () => {
   const unreadable: string[] = [];
   for (const type of TENSOR_TYPES.values()) {
     const bytes = Uint8Array.from({ length: type.blockBytes * 8 }, (_, i) => (i * 151 + 37) & 255);

@@ -39,7 +39,7 @@ function sample(): string {
   return path;
 }
 
-test('what writeGguf writes, GgufFile reads back', () => {
+test('GgufFile reads a file of writeGguf unchanged', () => {
   using file = GgufFile.open(sample());
   expect(Object.fromEntries(file.metadata)).toEqual({
     'general.architecture': 'llama',
@@ -68,7 +68,7 @@ test('what writeGguf writes, GgufFile reads back', () => {
   expect([...file.tensors.values()].every((tensor) => tensor.offset % 32 === 0)).toBe(true);
 });
 
-test('a copy with raw metadata keeps every value with its type, and rounds to halves where asked', () => {
+test('a copy with raw metadata keeps every value with its type, and rounds to halves on request', () => {
   using file = GgufFile.open(sample());
   const path = join(folder, 'copy.gguf');
   const tensors = TENSORS.map(({ name, dims }) => ({ name, dims, type: name === 'scalar' ? 'f32' : 'f16' }) as const);
@@ -198,7 +198,7 @@ test.each<[what: string, bytes: Buffer, message: RegExp]>([
   ['dimensions whose product overflows', header(1n, 0n, 1n, 't', 2, 2n ** 33n, 2n ** 33n, 0, 0n), /a dimension of/],
   ['an empty dimension', header(1n, 0n, 1n, 't', 1, 0n, 0, 0n), /a dimension of 0/],
   ['an unknown tensor type', header(1n, 0n, 1n, 't', 1, 1n, 4, 0n), /unknown tensor type 4/],
-  ['a row that is no whole block', header(1n, 0n, 1n, 't', 1, 33n, 8, 0n), /rows of 33 in blocks of 32/],
+  ['a row that is not a whole block', header(1n, 0n, 1n, 't', 1, 33n, 8, 0n), /rows of 33 in blocks of 32/],
   [
     'tensor data beyond the file',
     header(1n, 0n, 1n, 't', 1, 8n, 0, 0n),

@@ -113,7 +113,7 @@ export class HeaderReader {
     const start = this.offset;
     const count = this.u64();
     if (count > BigInt(Math.floor(this.remaining / minBytes))) {
-      this.fail(`${count} ${noun} announced where ${this.remaining} bytes remain`, start);
+      this.fail(`${count} ${noun} announced, but only ${this.remaining} bytes remain`, start);
     }
     return Number(count);
   }

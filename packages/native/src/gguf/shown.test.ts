@@ -11,7 +11,7 @@ test.each<[unknown, string]>([
   expect(shown(value)).toBe(text);
 });
 
-test('what is long or deep is cut', () => {
+test('long or deep values are cut', () => {
   const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
   expect(shown(deep)).toBe('[[[["…"]]]]');
   const long = 'x'.repeat(1_000_000);

@@ -75,7 +75,7 @@ test('an adapter whose B is zero changes nothing; another changes the logits; nu
   expect(logitsOf(context)).toEqual(plain);
 });
 
-test('an adapter gives the logits of the model whose weights it was added to', () => {
+test('an adapter gives the logits of the model with the merged weights', () => {
   // W + alpha / rank * B A, rounded to the file's halves.
   const weights = file.readF32(TARGET); // [out, in]
   const merged = new Uint16Array(weights.length);
@@ -119,7 +119,7 @@ test('an adapter that is closed while in use is taken off first', () => {
   expect(() => context.setAdapter(adapter)).toThrow('this LlamaAdapter is closed');
 });
 
-test('closing the model closes its adapters, whatever the order', () => {
+test('closing the model closes its adapters, in any order', () => {
   const own = LlamaModel.load(f16);
   const context = new LlamaContext(own, CONTEXT);
   const adapter = LlamaAdapter.load(own, writeAdapter('own.gguf', B));

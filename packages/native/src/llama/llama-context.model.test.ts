@@ -100,7 +100,7 @@ test('a copied prefix of part of a sequence continues as if it were alone', () =
   expect(difference).toBeLessThan(LOGIT_TOLERANCE);
 });
 
-test('a shared prefix replaces what the sequence held there', () => {
+test("a shared prefix replaces the sequence's own tokens there", () => {
   using context = new LlamaContext(model, CONTEXT);
   add(context, PROMPT, 0);
   decode(context);
@@ -158,7 +158,7 @@ test.each(['f16', 'f32'] as const)(
   },
 );
 
-test('a saved sequence that finds no room is refused, and changes nothing', () => {
+test('a saved sequence that does not fit is refused, and changes nothing', () => {
   using context = new LlamaContext(model, { ...CONTEXT, contextTokens: 256 });
   add(context, new Int32Array(100).fill(PROMPT[0]!), 0);
   decode(context);
@@ -216,7 +216,7 @@ test('logits are a view: the next decode overwrites it, close empties it', () =>
   expect(view.length).toBe(0);
 });
 
-test('a full cache says so and changes nothing', () => {
+test('a full cache reports it and changes nothing', () => {
   using context = new LlamaContext(model, { ...CONTEXT, contextTokens: 256 });
   expect(context.contextTokens).toBe(256);
   add(context, PROMPT, 0);
@@ -257,7 +257,7 @@ test('a position that does not continue its sequence is an error with the reason
   expect(decode(context).length).toBe(V);
 });
 
-test('what would be out of bounds in C is an assertion here', () => {
+test('accesses out of bounds in C are assertions here', () => {
   using context = new LlamaContext(model, { ...CONTEXT, batchTokens: 2 });
   expect(() => context.batch.add(V, 0, 0, false)).toThrow(/outside the vocabulary/);
   expect(() => context.batch.add(-1, 0, 0, false)).toThrow(/outside the vocabulary/);

@@ -64,7 +64,7 @@ test('tokens of any text spell that text, less the bytes that no token has', () 
   );
 });
 
-test('control tokens come from text only when asked for', () => {
+test('control tokens come from text only on request', () => {
   const text = '<|im_start|>';
   expect([...model.tokenize(text, { addSpecial: false, parseSpecial: true })]).toEqual([1]);
   const plain = [...model.tokenize(text, PLAIN)];
@@ -85,13 +85,13 @@ test('kinds, bytes and ends of generation of the vocabulary', () => {
   expect(() => model.tokenKind(-1)).toThrow(/token -1/);
 });
 
-test('vocabulary alone tokenises as the whole model does', () => {
+test('the vocabulary by itself tokenises like the whole model', () => {
   using vocabulary = LlamaModel.load(base, { vocabOnly: true });
   const text = 'The quick brown fox.';
   expect(vocabulary.tokenize(text, PLAIN)).toEqual(model.tokenize(text, PLAIN));
 });
 
-test('progress is told up to the whole', () => {
+test('progress is reported up to the end', () => {
   const fractions: number[] = [];
   LlamaModel.load(base, { onProgress: (fraction) => fractions.push(fraction) }).close();
   expect(fractions.length).toBeGreaterThan(1);

@@ -45,7 +45,7 @@ test.each<[QuantizationType, number]>([
   rmSync(path);
 });
 
-test('what cannot be read is not written', () => {
+test('an unreadable file is not written', () => {
   const text = join(folder, 'text.gguf');
   writeFileSync(text, 'not a model');
   expect(() => quantizeModel(text, join(folder, 'out.gguf'), 'f16', 1)).toThrow(

@@ -9,7 +9,7 @@ import { Primitive } from './primitive.ts';
 import type { DataAt } from './primitive.ts';
 import { computedRows, RowPrimitives } from './row-primitives.ts';
 
-/** Addresses of a product's matrices, with room for {@link computedRows}. */
+/** Addresses of a product's matrices, with space for {@link computedRows}. */
 export interface ProductPlaces {
   readonly x: Address;
   readonly y: Address;

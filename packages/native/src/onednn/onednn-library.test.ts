@@ -3,7 +3,7 @@ import { openBf16Library } from './bf16-library.ts';
 
 const remedy = '`npm run bf16` fetches one, and TRAINYARD_ONEDNN names another';
 
-test('a library that is not there, or is another, is told with what to do', () => {
+test('a missing or different library is reported with the remedy', () => {
   expect(() => openBf16Library('/nowhere/libdnnl.so.3', 1)).toThrow(
     expect.objectContaining({
       code: 'native.library_mismatch',

@@ -181,7 +181,7 @@ export function oneDnnLibrary(path: string): OneDnnLibrary {
   if (major !== MAJOR_VERSION || minor! < MIN_MINOR_VERSION || !Object.values<number>(RUNTIME).includes(runtime!)) {
     throw new NativeError(
       'native.library_mismatch',
-      `oneDNN ${versionText} in ${path} is none that is known here: a ${MAJOR_VERSION}.x since ${MAJOR_VERSION}.${MIN_MINOR_VERSION} whose threads are OpenMP's is needed (${REMEDY})`,
+      `oneDNN ${versionText} in ${path} is not supported: version ${MAJOR_VERSION}.x from ${MAJOR_VERSION}.${MIN_MINOR_VERSION} with OpenMP threads is required (${REMEDY})`,
     );
   }
   const check = (status: number) => {

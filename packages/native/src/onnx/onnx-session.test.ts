@@ -35,7 +35,7 @@ test('a run takes no memory of JavaScript', () => {
   session.close();
 });
 
-test('what ONNX Runtime refuses is an error with its words, and the session goes on', () => {
+test('a refusal of ONNX Runtime is an error with its message, and the session continues', () => {
   const session = open();
   expect(() => session.run([vector(1, 2, 3), vector(1, 2)], [vector(0, 0, 0)])).toThrow(/^ONNX Runtime: .*Add/);
   for (const length of [1, 3]) {
@@ -69,7 +69,7 @@ test('weights are read from memory while the session is made, and not later', ()
   expect(() => new OnnxSession(model, { ...options, weightFiles: short })).toThrow(/^ONNX Runtime: /);
 });
 
-test('a model that cannot be loaded says why', () => {
+test('a model that cannot be loaded gives the reason', () => {
   const options = { numThreads: 1, inputNames: ['a', 'b'], outputNames: ['sum'] };
   expect(() => new OnnxSession(Uint8Array.of(1, 2, 3), options)).toThrow(/^ONNX Runtime: /);
   expect(() => new OnnxSession(additionModel('NoSuchOperator'), options)).toThrow('NoSuchOperator');

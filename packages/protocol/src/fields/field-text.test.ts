@@ -5,18 +5,18 @@ import { briefly, namesFrom, naming, quoting, renameFields, renderFieldText } fr
 const text = naming`${{ field: 'minTokens' }} must be at most ${{ field: 'maxTokens' }} (${5}), got ${'minTokens'}`;
 
 describe('a text about fields', () => {
-  test('says them by the names of its author where nobody says others', () => {
+  test('uses the names of its author by default', () => {
     expect(renderFieldText(text)).toBe('minTokens must be at most maxTokens (5), got minTokens');
   });
 
-  test('says them as its reader knows them, and leaves words that look like one', () => {
+  test('uses the names of its reader, and keeps words that look like names', () => {
     const names = namesFrom({ minTokens: 'min_tokens', maxTokens: 'limits.max' });
     const said = 'min_tokens must be at most limits.max (5), got minTokens';
     expect(renderFieldText(text, names)).toBe(said);
     expect(renderFieldText(renameFields(text, names))).toBe(said);
   });
 
-  test('tells of a long value its beginning, in whole characters', () => {
+  test('shortens a long value to its start, in whole characters', () => {
     expect(briefly('x'.repeat(1000))).toBe('x'.repeat(1000));
     expect(briefly(`${'x'.repeat(999)}🎉`)).toBe(`${'x'.repeat(999)}…`);
     const [known, long] = ['a name', 'x'.repeat(1_000_000)];

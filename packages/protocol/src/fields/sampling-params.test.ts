@@ -4,7 +4,7 @@ import { REQUEST_LIMITS } from './request-limits.ts';
 import { DEFAULT_PARAMS, findUnfitParam, readParams } from './sampling-params.ts';
 
 describe('parameters in tokens', () => {
-  test('are complete where nothing is asked for', () => {
+  test('are complete for an empty request', () => {
     expect(readParams({}, 'chat', 'tokens')).toEqual(DEFAULT_PARAMS.tokens);
     expect(DEFAULT_PARAMS.tokens).toMatchObject({
       n: 1,
@@ -45,7 +45,7 @@ describe('parameters in tokens', () => {
 describe('a parameter outside its limits', () => {
   const many = (count: number): number[] => Array.from({ length: count }, () => 1);
 
-  test('is a temperature below what requests are raised to', () => {
+  test('is a temperature below the minimum that requests are raised to', () => {
     const of = (temperature: number) => findUnfitParam({ ...DEFAULT_PARAMS.sampling, temperature }, 'sampling');
     for (const temperature of [0, 0.01, 1, 2]) expect(of(temperature)).toBeNull();
     for (const temperature of [-0.01, 1e-40, 0.009, 2.01, NaN])

@@ -14,7 +14,7 @@ const params = (
 });
 
 describe('an id of the vocabulary', () => {
-  test('is what every list holds', () => {
+  test('limits every list', () => {
     const ids = [0, VOCAB_SIZE - 1];
     const all = {
       stopTokenIds: ids,

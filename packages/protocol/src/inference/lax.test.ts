@@ -58,7 +58,7 @@ describe('lax reading', () => {
     expect(normalize(body)).toEqual(body);
   });
 
-  test('what is no object is returned as it is', () => {
+  test('a value that is not an object is returned unchanged', () => {
     for (const body of [null, 5, 'text', [], undefined]) expect(normalize(body)).toBe(body);
   });
 

@@ -33,13 +33,13 @@ describe('known fields that would do nothing', () => {
     expect(refusedField({ tools: [tool({}, { defer_loading: true })] })?.param).toBe('tools.0.function.defer_loading');
   });
 
-  test('a thinking budget is refused where there are no thoughts to see', () => {
+  test('a thinking budget is refused if reasoning is not shown', () => {
     expect(refusedField({ thinking_token_budget: 5 })?.param).toBe('thinking_token_budget');
     expect(refusedField({ thinking_token_budget: -1 })).toBeNull();
     expect(refusedField({ messages: [], thinking_token_budget: 5 })).toBeNull();
   });
 
-  test('guided_* pass beside structured_outputs, which hold the reply', () => {
+  test('guided_* pass together with structured_outputs, which constrain the reply', () => {
     const guided = { guided_decoding_backend: 'guidance', guided_grammar: 'start: "a"' };
     for (const input of [{ messages: [] }, { prompt: 'a' }]) {
       expect(refusedField({ ...input, ...guided, structured_outputs: { grammar: 'start: "a"' } })).toBeNull();
@@ -50,7 +50,7 @@ describe('known fields that would do nothing', () => {
     }
   });
 
-  test('ones that ask for nothing pass, and so does what nobody knows', () => {
+  test('fields without a request pass, and so do unknown ones', () => {
     const harmless = {
       functions: [],
       function_call: 'none',

@@ -16,7 +16,7 @@ test('a key may be written with escapes, and may come twice', () => {
   expect(writeInOrder(parseInOrder(String.raw`{"b":1,"\u0031":2,"b":3}`))).toBe('{"b":3,"1":2}');
 });
 
-test('an object has the order that it is given, and where keys are no integers its own', () => {
+test('an object has the given order, and its own if no keys are integers', () => {
   expect(
     keysOf(
       objectInOrder([

@@ -174,7 +174,7 @@ describe.each(REASONS)('aborted with %s', (_name, given) => {
     expect(left).toBe(controller.signal.reason);
   });
 
-  test('rollouts that say it in their own way', async () => {
+  test('rollouts that throw their own error', async () => {
     const controller = new AbortController();
     const play = async (_index: number, signal: AbortSignal) =>
       await new Promise<never>((_resolve, reject) => {
@@ -186,7 +186,7 @@ describe.each(REASONS)('aborted with %s', (_name, given) => {
   });
 });
 
-test('a connection that breaks while nobody aborts is one that broke', async () => {
+test('a broken connection without an abort stays a connection error', async () => {
   answer = (response) => void sse(response).write('data: {}\n\n', () => response.destroy());
   const stream = await client.chat.completions.create(
     { ...chat, stream: true },
@@ -196,7 +196,7 @@ test('a connection that breaks while nobody aborts is one that broke', async () 
   await expect(stream.next()).rejects.toMatchObject({ name: 'TrainyardConnectionError' });
 });
 
-test('a file whose connection breaks is no whole one, and tells what an answer does', async () => {
+test('a file with a broken connection is incomplete, and fails like an answer', async () => {
   answer = (response) => void response.writeHead(200, { etag: '"e"' }).write('half', () => response.destroy());
   const file = await client.exports.download('m', 'e', 'f', { signal: new AbortController().signal });
   expect([file.status, file.headers.get('etag'), file.url.endsWith('/exports/e/files/f')]).toEqual([200, '"e"', true]);

@@ -32,7 +32,7 @@ test('base URL and key come from the environment unless they are given', async (
   ]);
 });
 
-test('without a key it says what to do', () => {
+test('without a key it names the remedy', () => {
   vi.stubEnv('TRAINYARD_API_KEY', '');
   expect(() => new Trainyard()).toThrow('No API key: pass `apiKey`, or set TRAINYARD_API_KEY');
 });
@@ -50,7 +50,7 @@ test('a password in a URL is in no message', () => {
   expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow('got "https://me:…@h/v1"');
 });
 
-test('the global fetch is called as browsers want it', async () => {
+test('the global fetch is called in the form that browsers require', async () => {
   const { requests, fetch } = recorder();
   vi.stubGlobal('fetch', function (this: unknown, ...request: Parameters<typeof fetch>) {
     if (this !== undefined && this !== globalThis) throw new TypeError('Illegal invocation');
@@ -70,7 +70,7 @@ test.each([
   'http://h/v1?a=1',
   'http://h/v1#a',
   'http://u@h/v1',
-])('the base URL %j is refused with what was given', (baseUrl) => {
+])('the base URL %j is refused with the given value', (baseUrl) => {
   const message = `\`baseUrl\` must be an http or https URL such as http://127.0.0.1:8420/v1, got ${JSON.stringify(baseUrl)}`;
   expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow(new TypeError(message));
 });

@@ -58,19 +58,19 @@ test('the events of a job come to the last one', async () => {
   expect(asked).toEqual([{ accept: 'text/event-stream', lastEventId: null, query: '' }]);
 });
 
-test('after a lost connection it goes on behind the last event, and after a service that was away', async () => {
+test('after a lost connection or an absent service it continues after the last event', async () => {
   const { asked, client } = answering(streamOf(event('1')), down, down, streamOf(event('2'), END));
   expect(await watched(client.trainingJobs.watch('j'))).toEqual(['1', '2', '9']);
   expect(asked.map(({ lastEventId }) => lastEventId)).toEqual([null, '1', '1', '1']);
 });
 
-test('it can begin behind an event', async () => {
+test('it can start after an event', async () => {
   const { asked, client } = answering(() => new Response(null, { status: 204 }));
   expect(await watched(client.trainingJobs.watch('j', { after: '9' }))).toEqual([]);
   expect(asked).toMatchObject([{ lastEventId: '9' }]);
 });
 
-test('where no stream comes it reads pages', async () => {
+test('without a stream it reads pages', async () => {
   const { asked, client } = answering(
     pageOf(false),
     pageOf(true, event('1')),
@@ -130,7 +130,7 @@ test('a refusal is an error at once', async () => {
 const asksFrom = ({ query, lastEventId }: Asked) => lastEventId ?? query;
 const newest = pageOf(true, event('5'));
 
-test('the events of the service begin now, also by pages', async () => {
+test('the events of the service start now, with pages too', async () => {
   const abort = new AbortController();
   const { asked, client } = answering(newest, pageOf(true, event('6')), pageOf(false), pageOf(false, event('7')));
   const events = client.events.watch({ model_id: 'm' }, { transport: 'poll', signal: abort.signal });
@@ -148,7 +148,7 @@ test('the events of the service begin now, also by pages', async () => {
   await expect(events.next()).rejects.toThrow('left');
 });
 
-test('what happens while a connection is lost that had no event yet is not lost', async () => {
+test('events during a lost connection without an earlier event are not lost', async () => {
   const { asked, client } = answering(newest, streamOf(), down, streamOf(event('6'), event('7')), streamOf(event('8')));
   const events = client.events.watch();
   const seen: string[] = [];
@@ -161,7 +161,7 @@ test('what happens while a connection is lost that had no event yet is not lost'
   expect(asked.map(asksFrom)).toEqual(['?limit=1&order=desc', '5', '5', '5', '7']);
 });
 
-test('and neither is what happens while a proxy holds streams back', async () => {
+test('events while a proxy buffers streams are not lost either', async () => {
   const { asked, client } = answering(newest, silent, silent, pageOf(false, event('6')));
   const first = client.events.watch().next();
   await vi.advanceTimersByTimeAsync(120_000);
@@ -169,7 +169,7 @@ test('and neither is what happens while a proxy holds streams back', async () =>
   expect(asked.map(asksFrom)).toEqual(['?limit=1&order=desc', '5', '5', '?after=5&limit=1000']);
 });
 
-test('where nothing ever happened it begins before the first event', async () => {
+test('without any earlier event it starts before the first one', async () => {
   const { asked, client } = answering(down, pageOf(false), streamOf(event('1')));
   const first = client.events.watch().next();
   await vi.advanceTimersByTimeAsync(5000);

@@ -26,7 +26,7 @@ afterAll(() => {
 });
 afterEach(() => vi.unstubAllGlobals());
 
-describe('where the fetch of Node gives up after a tenth of a second', () => {
+describe('if the fetch of Node gives up after a tenth of a second', () => {
   let usual: Dispatcher;
   let hasty: Dispatcher;
   beforeAll(() => {
@@ -40,7 +40,7 @@ describe('where the fetch of Node gives up after a tenth of a second', () => {
   });
   const client = (timeoutMs?: number) => new Trainyard({ baseUrl: `${url}/v1`, apiKey: 'k', maxRetries: 0, timeoutMs });
 
-  test('an answer is waited for as long as the client says', async () => {
+  test('the client waits for an answer up to its own limit', async () => {
     const plain = fetch(url).then(
       () => 'answered',
       (error: Error) => (error.cause as Error).name,
@@ -55,7 +55,7 @@ describe('where the fetch of Node gives up after a tenth of a second', () => {
   });
 });
 
-test('without a dispatcher the global fetch gets what it got before', async () => {
+test('without a dispatcher the global fetch gets the same arguments as before', async () => {
   const inits: (RequestInit | undefined)[] = [];
   void new Headers(); // loads undici
   const usual = held[DISPATCHER];

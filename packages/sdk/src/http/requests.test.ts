@@ -53,7 +53,7 @@ test('a refused request is sent again after the time that the service asks for, 
   expect(sent).toHaveLength(6);
 });
 
-test('what has an effect goes with one idempotency key, however often it is sent', async () => {
+test('requests with an effect keep one idempotency key over all tries', async () => {
   const { sent, client } = answering(broken, busy, good);
   expect(await outcome(client().trainingJobs.cancel('j'))).toEqual({ id: 'x' });
   const keys = sent.map(({ headers }) => headers.get('idempotency-key'));
@@ -66,7 +66,7 @@ test('what has an effect goes with one idempotency key, however often it is sent
   expect(sent[4]!.headers.get('idempotency-key')).toBe('mine');
 });
 
-test('what only reads or samples has no idempotency key and is sent again all the same', async () => {
+test('requests that only read or sample have no idempotency key and are still repeated', async () => {
   const { sent, client } = answering(broken, good, broken, good);
   await outcome(client().models.retrieve('m'));
   await outcome(client().chat.completions.create({ model: 'm', messages: [] }));
@@ -99,16 +99,19 @@ test('errors have the class of their status, the code, the field and the request
   });
 });
 
-test.each(['<html>', '', 'null', '"well"'])('what is no JSON object says whose fault it may be: %j', async (body) => {
-  const { client } = answering(() => new Response(body));
-  expect(await outcome(client().models.retrieve('m'))).toMatchObject({
-    message: '200: the response is not JSON: is http://h/v1 the URL of Trainyard?',
-    code: null,
-    body,
-  });
-});
+test.each(['<html>', '', 'null', '"well"'])(
+  'an answer that is not a JSON object names the possible cause: %j',
+  async (body) => {
+    const { client } = answering(() => new Response(body));
+    expect(await outcome(client().models.retrieve('m'))).toMatchObject({
+      message: '200: the response is not JSON: is http://h/v1 the URL of Trainyard?',
+      code: null,
+      body,
+    });
+  },
+);
 
-test('where a stream was asked for, anything else is an error and no empty reply', async () => {
+test('anything but a requested stream is an error, not an empty reply', async () => {
   const { sent, client } = answering(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }));
   expect(await outcome(client().chat.completions.create({ model: 'm', messages: [], stream: true }))).toMatchObject({
     name: 'TrainyardApiError',
@@ -154,7 +157,7 @@ test('answers have a request id too', async () => {
   expect(requestIdOf({})).toBe(null);
 });
 
-test('each try has its time, and says when it was over', async () => {
+test('each try has a time limit, and reports when it is exceeded', async () => {
   const { sent, client } = answering(never);
   const startedAt = Date.now();
   const error = await outcome(client({ timeoutMs: 2000, maxRetries: 1 }).models.retrieve('m'));
@@ -182,7 +185,7 @@ test('the time covers the body of an answer, and only the beginning of a stream'
   expect(await Promise.race([first, Promise.resolve('still waiting')])).toBe('still waiting');
 });
 
-test('a signal ends a request, a wait, and what was not begun, with its own reason', async () => {
+test('a signal ends a request, a wait, and requests not started, with its own reason', async () => {
   const reason = new Error('enough');
   const { sent, client } = answering(never);
   const before = AbortSignal.abort(reason);

@@ -9,12 +9,12 @@ const REPEATS: readonly Repeat[] = ['always', 'keyed', 'refused'];
 const waits = (error: unknown, numRepeats = 0) =>
   REPEATS.map((repeat) => retryDelayMs(error, repeat, numRepeats, () => 0));
 
-test('without an answer only what may run twice is sent again', () => {
+test('without an answer only requests that may run twice are repeated', () => {
   expect(waits(new TrainyardConnectionError('http://x', new Error('gone')))).toEqual([500, 500, null]);
   expect(waits(new TrainyardTimeoutError('http://x', 1))).toEqual([500, 500, null]);
 });
 
-test('a refusal of the service is worth what it says', () => {
+test('a refusal of the service is repeated as its headers require', () => {
   expect(waits(refusal(503, { 'x-should-retry': 'true' }))).toEqual([500, 500, 500]);
   expect(waits(refusal(503, { 'x-should-retry': 'false' }))).toEqual([null, null, null]);
   expect(waits(refusal(409, { 'x-should-retry': 'true', 'retry-after': '1' }))).toEqual([1000, 1000, 1000]);
@@ -24,7 +24,7 @@ test.each([408, 429, 502, 503, 504])('a proxy that answers %d may have passed th
   expect(waits(refusal(status))).toEqual([500, 500, null]);
 });
 
-test.each([400, 401, 403, 404, 409, 422, 500])('%d of whoever else is final', (status) => {
+test.each([400, 401, 403, 404, 409, 422, 500])('%d of another program is final', (status) => {
   expect(waits(refusal(status))).toEqual([null, null, null]);
 });
 

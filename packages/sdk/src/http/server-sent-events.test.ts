@@ -54,7 +54,7 @@ test('an event that is cut off before its blank line is none', async () => {
   expect(await read('data: whole\n\ndata: cut off\n')).toEqual(['whole']);
 });
 
-test('a byte order mark is no part of the first field', async () => {
+test('a byte order mark is not part of the first field', async () => {
   expect(await read('\uFEFFdata: a\n\n')).toEqual(['a']);
   expect(await read(Uint8Array.of(0xef, 0xbb), Uint8Array.of(0xbf), 'data: a\n\n')).toEqual(['a']);
 });

@@ -18,7 +18,7 @@ function answeredAt(...dates: (number | string | null)[]) {
   return new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch });
 }
 
-test('the time is that of the service, whose clock goes by itself', async () => {
+test('the time is that of the service, and its clock advances by itself', async () => {
   const client = answeredAt(HERE + DAY_MS);
   expect(client.now()).toBe(HERE);
   await client.service.health();
@@ -28,7 +28,7 @@ test('the time is that of the service, whose clock goes by itself', async () => 
 });
 
 test.each([[HERE], [HERE - 900], [null], ['yesterday']])(
-  'it is the own one where the service says %s',
+  'it is the local time if the service sends %s',
   async (date) => {
     const client = answeredAt(date);
     await client.service.health();

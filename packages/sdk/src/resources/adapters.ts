@@ -14,7 +14,7 @@ import { path } from '../http/query.ts';
 
 type AdapterBytes = Uint8Array<ArrayBuffer> | Blob;
 
-/** Adapters trained elsewhere. */
+/** Imported adapters. */
 export class Adapters {
   readonly #connection: Connection;
 

@@ -53,7 +53,7 @@ function streamOf(choices: ReturnType<typeof choiceOf>[]): Response {
 
 const ask = [{ role: 'user', content: 'Well?' }];
 
-test('a rollout keeps what was sampled, with ids, log-probabilities and prompt, and what it is told', async () => {
+test('a rollout keeps the sampled choices, with ids, log-probabilities and prompt, and its own data', async () => {
   const { asked, model } = service();
   const trajectory = await model.rollout(async ({ client, model: name, metrics, metadata, logs }) => {
     await client.chat.completions.create({ model: name, messages: ask });
@@ -102,7 +102,7 @@ test('an unmodified openai client does as well, with tools over several turns', 
   ]);
 });
 
-test('a conversation that does not go on with another is a history of its own', async () => {
+test('a conversation that does not continue another is a history of its own', async () => {
   const { model } = service((messages) => ({ content: `answer ${messages.length}` }));
   const { messages_and_choices: first, additional_histories: others } = await model.rollout(
     async ({ client, model: name }) => {
@@ -165,7 +165,7 @@ test('a reward that is no number is an error of the rollout', async () => {
 
 const trajectory = (reward: number) => ({ messages_and_choices: [], reward });
 
-test('groups are gathered so many rollouts at a time, in their order, and progress is told', async () => {
+test('groups are gathered with limited concurrency, in order, and progress is reported', async () => {
   let numRunning = 0;
   let most = 0;
   const told: object[] = [];
@@ -219,7 +219,7 @@ test('a signal ends a gathering', async () => {
   await expect(gather([plan], { signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow('before');
 });
 
-test('training waits for the job and tells what became of it', async () => {
+test('training waits for the job and reports its result', async () => {
   const events = [
     { id: '1', type: 'gradient_step', data: { loss: 2 } },
     // Not the start's step plus one if a step in between is deleted.

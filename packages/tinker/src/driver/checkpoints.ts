@@ -27,7 +27,7 @@ export async function fetchAdapter(
   throw wireFault('an archive has too many redirects');
 }
 
-/** Deletes if possible; a checkpoint that stays only takes room on the server. Never throws. */
+/** Deletes if possible; a remaining checkpoint only uses space on the server. Never throws. */
 export async function deleteCheckpoint(http: TinkerHttp, which: Checkpoint | string): Promise<void> {
   const checkpoint = readAddress(typeof which === 'string' ? which : addressOf(which));
   if (checkpoint === null) return;

@@ -170,7 +170,7 @@ test.each([0.1, 40])(
 );
 
 test.each([false, 'refused'] as const)(
-  'a server whose scale stays as it is (decay: %s) trains with a warning that names the rate',
+  'a server with a fixed scale (decay: %s) trains with a warning that names the rate',
   async (decays) => {
     const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
     bench = await TinkerBench.start({ ...SKYRL_0_4, initialScale: 0.1, decays }, profile);
@@ -200,7 +200,7 @@ test('turns in histories of their own are trained there as here, each token once
     expect(Math.abs(there.metrics[0]![key]! - here.metrics[0]![key]!), key).toBeLessThan(2e-5);
 });
 
-test('a job whose server restarts in the middle goes on from its last step and ends as it would have', async () => {
+test('a job whose server restarts midway continues from its last step and ends with the same result', async () => {
   const own = job({ stepPerRow: true, gradientSteps: null, maxGradNorm: 1e30 });
   const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
   bench = await TinkerBench.start(SKYRL_0_4, profile);
@@ -222,7 +222,7 @@ test('a job whose server restarts in the middle goes on from its last step and e
   expect(again.metrics).toHaveLength(whole.metrics.length);
 });
 
-test('a job of a shape that the server does not make is refused before anything is sent', async () => {
+test('a job with a shape unsupported by the server is refused before anything is sent', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, TINKER_PROFILES.skyrl);
   const learner = await bench.learner();
   const numSeen = bench.server.seen.length;

@@ -62,7 +62,7 @@ test('a server that ignores the clip gets gradients that are clipped, as one tha
   expect(bench.logged.join()).toContain('gradient recipe weights and clipping step');
 });
 
-test('what a server does with gradients is found out, whatever its profile says', async () => {
+test("the server's treatment of gradients is measured, regardless of its profile", async () => {
   bench = await TinkerBench.start(SKYRL_0_4, {
     ...hosted,
     keyPrefix: null,
@@ -87,7 +87,7 @@ test('a server is tried out once, and the next life remembers', async () => {
   expect(bench.server.executed).toHaveLength(numExecuted);
 });
 
-test('after a restart of the server a new session goes on from the last saved version, bit for bit', async () => {
+test('after a restart of the server a new session continues from the last saved version, bit for bit', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, skyrl);
   const whole = await bench.learner();
   await whole.load(null, { jobKind: 'rl' });
@@ -113,7 +113,7 @@ test('after a restart of the server a new session goes on from the last saved ve
 test.each([
   { dialect: SKYRL_0_4, profile: skyrl, status: 404 },
   { dialect: HOSTED_LIKE, profile: hosted, status: 410 },
-])('a session that $dialect.name ended is lost, and another one goes on', async ({ dialect, profile, status }) => {
+])('a session ended by $dialect.name is lost, and another one continues', async ({ dialect, profile, status }) => {
   bench = await TinkerBench.start(dialect, profile);
   const clock = instantClock();
   const trainer = await bench.open({ clock, operationTimeoutMs: 1e9 });
@@ -129,7 +129,7 @@ test.each([
   expect(await logprobsOf(session)).not.toEqual([]);
 });
 
-test('a lost answer of a server without memory is not asked for again: the step counts as lost, never as doubled', async () => {
+test('a lost answer of a server without memory is not requested again: the step counts as lost, never as doubled', async () => {
   bench = await TinkerBench.start(JSON_LIKE, fireworks);
   const session = await bench.learner();
   await session.load(null, { jobKind: 'rl' });
@@ -149,7 +149,7 @@ test('a lost answer of a server without memory is not asked for again: the step 
 });
 
 test.each(['save_weights', 'save_weights_for_sampler', 'load_weights'])(
-  'a lost answer to %s loses the session of a server that refuses a repeat of it, and the job goes on',
+  'a lost answer to %s loses the session of a server that refuses a repeat of it, and the job continues',
   async (lost) => {
     bench = await TinkerBench.start(SKYRL_0_4, skyrl);
     const session = await bench.learner();
@@ -196,7 +196,7 @@ test('every model is unloaded: at the end, after a failure, and by the next life
   await expect.poll(() => server.numLoaded).toBe(0);
 });
 
-test('without a free slot a job waits, and one slot is enough to go on from a version', async () => {
+test('without a free slot a job waits, and one slot is enough to continue from a version', async () => {
   bench = await TinkerBench.start({ ...SKYRL_0_4, slots: 1, clips: true }, skyrl);
   const session = await bench.learner();
   await session.load(null, { jobKind: 'rl' });
@@ -213,7 +213,7 @@ test('without a free slot a job waits, and one slot is enough to go on from a ve
   });
 });
 
-test('another base model is told before anything is trained, with what to do; the same one is not', async () => {
+test('another base model is reported before training, with the remedy; the same one is not', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, skyrl);
   const tokenIds = Int32Array.from({ length: 64 }, (_, i) => (i * 7) % 250);
   const row = packTrie([[{ tokenIds: [...tokenIds], numPrompt: 1 }]]);
@@ -231,7 +231,7 @@ test('another base model is told before anything is trained, with what to do; th
   expect(bench.server.numLoaded).toBe(0);
 });
 
-test('a server that hangs is given up, with what to do', async () => {
+test('a hanging server is abandoned, with the remedy', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, skyrl);
   const session = await bench.learnerOf(await bench.open({ clock: instantClock(), operationTimeoutMs: 1e9 }));
   await session.load(null, { jobKind: 'rl' });
@@ -258,7 +258,7 @@ test('an operation that does not end is given up after the time that is set', as
   });
 });
 
-test('weights of another learner are not gone on from, and the message says why', async () => {
+test('weights of another learner are not continued, and the message gives the reason', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, skyrl);
   const session = await bench.learner();
   await session.load(null, { jobKind: 'rl' });

@@ -33,7 +33,7 @@ test('a shared prompt is computed for each answer, and each trained token once',
   ]);
 });
 
-test('a token that is predicted and does not stand in the row is the end of a sequence', () => {
+test('a predicted token that is not in the row is the end of a sequence', () => {
   // After token 5 come 6, which continues, and twice an end that took no place.
   const row: PackedRow = {
     tokenIds: Int32Array.of(5, 6),

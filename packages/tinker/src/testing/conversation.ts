@@ -148,12 +148,12 @@ const LINES: readonly Line[] = [
   },
   poll('the second model is there', '$request'),
   {
-    name: 'a load of what is not there',
+    name: 'a load of a missing checkpoint',
     route: 'load_weights',
     body: { model_id: '$second', seq_id: 1, path: 'tinker://$model/weights/other', optimizer: true },
   },
   {
-    name: 'a load of what is no address',
+    name: 'a load of an invalid address',
     route: 'load_weights',
     body: { model_id: '$second', seq_id: 1, path: 'first', optimizer: true },
   },

@@ -11,7 +11,7 @@ test.each([
   [SKYRL_0_4, 'skyrl', 24],
   [SKYRL_0_3, 'skyrl', 24],
   [HOSTED_LIKE, 'hosted', null],
-] as const)('$0.name tells $2 as its largest rank, and no model is left there', async (dialect, profile, expected) => {
+] as const)('$0.name reports $2 as its largest rank, and no model remains', async (dialect, profile, expected) => {
   const server = await FakeTinkerServer.start({ ...dialect, maxRank: 24 });
   try {
     const options = { url: server.url, apiKey: dialect.key, baseModel: null, clock: instantClock() };

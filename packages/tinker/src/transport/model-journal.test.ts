@@ -34,7 +34,7 @@ test('numbers are on disk before they are given out, and never given out twice',
   next.close();
 });
 
-test('what was unloaded is forgotten, and the file does not grow over lives', () => {
+test('unloaded models are removed, and the file does not grow over restarts', () => {
   for (let life = 0; life < 3; life++) {
     const journal = new ModelJournal(path());
     expect(journal.openModels()).toEqual([]);

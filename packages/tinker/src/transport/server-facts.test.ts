@@ -48,7 +48,7 @@ test.each([
   }
 });
 
-test('a key is exchanged where a server asks for that, and renewed when the token is over', async () => {
+test('a key is exchanged if a server requires it, and renewed when the token expires', async () => {
   const other = await FakeTinkerServer.start(HOSTED_LIKE);
   try {
     const { http } = await contact({ url: other.url, apiKey: 'tml-right', profile: TINKER_PROFILES.hosted });
@@ -83,7 +83,7 @@ test.each<[string, Partial<ContactOptions>, string, RegExp]>([
     /does not have the base model Qwen\/Qwen3-8B\. Correct --trainer-model; it has tiny\/llama/,
   ],
   [
-    'keys begin otherwise',
+    'keys have another prefix',
     { profile: TINKER_PROFILES.hosted, apiKey: 'sk-1' },
     'remote_refused',
     /keys of hosted start with tml-\. Set TRAINYARD_TRAINER_KEY/,
@@ -94,7 +94,7 @@ test.each<[string, Partial<ContactOptions>, string, RegExp]>([
     'remote_refused',
     /open-rl cannot train for this service: it has no checkpoint routes/,
   ],
-])('when %s, one line says what to do', async (_what, options, code, message) => {
+])('when %s, one line gives the remedy', async (_what, options, code, message) => {
   const refused = contact(options);
   await expect(refused).rejects.toMatchObject({
     code: `trainer.${code}`,
@@ -102,7 +102,7 @@ test.each<[string, Partial<ContactOptions>, string, RegExp]>([
   });
 });
 
-test('a key that is refused, several models, and another version are told, too', async () => {
+test('a refused key, several models, and another version are reported, too', async () => {
   const other = await FakeTinkerServer.start({ ...HOSTED_LIKE, hasTokens: false });
   try {
     const wrong = contact({ url: other.url, apiKey: 'tml-wrong', profile: TINKER_PROFILES.hosted });
@@ -126,7 +126,7 @@ test('a key that is refused, several models, and another version are told, too',
   });
 });
 
-test('something else than a Tinker server is told from one that is in trouble', async () => {
+test('another program is distinguished from a faulty Tinker server', async () => {
   const web = createServer((_request, response) => void response.writeHead(200).end('<html>'));
   await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;

@@ -10,7 +10,7 @@ export const PROTOBUF_TYPE = 'application/x-protobuf';
 
 /** Only a long poll takes longer. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Retries last this long if a server does not answer or has no room. */
+/** Retries last this long if a server does not answer or is at capacity. */
 const PATIENCE_MS = 300_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
@@ -27,7 +27,7 @@ export interface Reply {
 
 export interface SendOptions {
   readonly body?: object | Uint8Array;
-  /** Headers besides key and type. */
+  /** Headers in addition to key and type. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default 60 s. */
   readonly timeoutMs?: number;

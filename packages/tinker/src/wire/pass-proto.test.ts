@@ -25,7 +25,7 @@ test('a pass comes through with its tokens, inputs and flags', () => {
   });
 });
 
-test('a result comes through, also where it lies unaligned in what was received', () => {
+test('a result is read, even at an unaligned offset', () => {
   const logprobs = [Float32Array.of(-1, -2.5), new Float32Array(0), Float32Array.of(-3)];
   const bytes = passOutputProto({ logprobs, metrics: { 'loss:sum': 2.5, zero: 0 } });
   const received = Buffer.concat([Buffer.of(0, 0, 0), bytes]).subarray(3);
@@ -51,10 +51,10 @@ test('log-probabilities of several records follow each other, and those in half 
 
 test.each<[string, Uint8Array]>([
   ['cut off in a varint', Uint8Array.of(0x92)],
-  ['shorter than it says', Uint8Array.of(0x12, 9, 1)],
+  ['shorter than declared', Uint8Array.of(0x12, 9, 1)],
   ['of a wire type that there is not', Uint8Array.of(0x13)],
-  ['a tensor whose offsets lie outside', passWithOffsets(0n, 40n)],
-  ['a tensor whose offsets go back', passWithOffsets(4n, 0n)],
+  ['a tensor with offsets outside', passWithOffsets(0n, 40n)],
+  ['a tensor with decreasing offsets', passWithOffsets(4n, 0n)],
 ])('a message that is %s is refused, not read', (_what, bytes) => {
   expect(() => decodePassResult(bytes)).toThrow(
     expect.objectContaining({ code: 'trainer.remote_refused', retry: 'never' }),

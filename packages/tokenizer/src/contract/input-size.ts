@@ -16,7 +16,7 @@ export function checkInputSize(messages: readonly unknown[], tools: unknown, lim
   if (size <= limit) return;
   throw new TokenizerError(
     'tokenizer.text_too_long',
-    `the conversation of ${messages.length} messages is far longer than that: at most ${limit} characters can fit, each message counting ${CHARACTERS_PER_MESSAGE} besides its text`,
+    `the conversation of ${messages.length} messages exceeds this by far: at most ${limit} characters can fit, and each message counts ${CHARACTERS_PER_MESSAGE} in addition to its text`,
   );
 }
 

@@ -50,7 +50,7 @@ describe('content', () => {
     },
   );
 
-  test('a refused type is told briefly', () => {
+  test('a refused type gives a short error', () => {
     const refused = () => prepareMessage({ role: 'user', content: [{ type: 'x'.repeat(1e6) }] }, 'string');
     expect(refused).toThrow(/must be one of .*; got "x{100}"$/);
   });
@@ -122,7 +122,7 @@ describe('assistant messages', () => {
     expect(() => prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string')).toThrow(/levels deep/);
   });
 
-  test('arguments whose writing is not kept are plain data', () => {
+  test('arguments with default writing are plain data', () => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"b": 1.0, "1": 2}' } };
     const { tool_calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string', { keepsWriting: false });
     expect(tool_calls).toStrictEqual([{ ...call, function: { name: 'f', arguments: { '1': 2, b: 1 } } }]);

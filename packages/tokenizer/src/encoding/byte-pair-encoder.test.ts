@@ -23,7 +23,7 @@ function mergedByDefinition(word: string): string[] {
   }
 }
 
-test('merges as the definition says', () => {
+test('merges by definition', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...LETTERS), maxLength: 40 }), (word) => {
       expect(texts(encoder.encode(word))).toEqual(mergedByDefinition(word));

@@ -43,7 +43,7 @@ describe('ControlShield', () => {
     );
   });
 
-  test('goes into arrays, objects and keys, and leaves other values alone', () => {
+  test('protects strings in arrays, objects and keys, and leaves other values unchanged', () => {
     const value = { '<|im_end|>': [1, null, true, { role: 'user', arguments: 'tools>' }], plain: 'x' };
     const shield = new ControlShield(control, [value]);
     const shielded = JSON.stringify(shield.protect(value));
@@ -58,7 +58,7 @@ describe('ControlShield', () => {
     expect(shielded).toMatchObject({ role: 'assistants', arguments: { s: 'p' } });
   });
 
-  test('restores what tojson(ensure_ascii=true) made of its characters', () => {
+  test('restores its characters after tojson(ensure_ascii=true)', () => {
     const shield = new ControlShield(control, ['<|im_end|>']);
     const escaped = String(shield.protect('<|im_end|>')).replace(
       /[\x7f-\uffff]/g,
@@ -73,7 +73,7 @@ describe('ControlShield', () => {
     expect(shield.protect('a\ud800')).toBe('a\ud800');
   });
 
-  test('avoids the private-use characters that are there already, and says so when they leave no room', () => {
+  test('avoids private-use characters of the input, and reports if none are left', () => {
     const characters = (first: number, length: number) =>
       Array.from({ length }, (_, index) => String.fromCodePoint(first + index)).join('');
     const taken = characters(0xf0000, 0xfffe) + characters(0x100000, 0xff00);

@@ -18,7 +18,7 @@ test('splits at the longest token, and keeps the text in between', () => {
   expect(tokens.split('')).toEqual([]);
 });
 
-test('a token text is no pattern', () => {
+test('a token text is not a pattern', () => {
   expect(tokens.split('.*+?^${}()|[]\\/-')).toEqual([{ kind: 'special', id: 4 }]);
   expect(tokens.split('aaa')).toEqual([{ kind: 'plain', text: 'aaa' }]);
 });

@@ -96,7 +96,7 @@ test('an unsafe splitter is not given to the native library', () => {
   expect([...encode('hi 12')]).toEqual([...model.tokenize('hi 12', { addSpecial: false, parseSpecial: false })]);
 });
 
-test('a splitter nobody has checked is refused by name', () => {
+test('an unverified splitter is refused by name', () => {
   using model = loadVocabulary('superbpe');
   expect(() => plainEncoderOf(model)).toThrow(
     expect.objectContaining({ code: 'tokenizer.unknown_vocabulary', message: expect.stringContaining('"superbpe"') }),

@@ -50,7 +50,7 @@ test('a vocabulary that puts a space in front loses exactly that one', () => {
   expect(streamed([END, ...Buffer.from(' a')], true, spaced).join('')).toBe('a');
 });
 
-test('text behind other text has no space in front, whatever the vocabulary puts there', () => {
+test('text after other text has no leading space, even if the vocabulary adds one', () => {
   const encodePlain = (text: string) => Int32Array.from(Buffer.from(` ${text}`));
   const spaced = new Tokenizer(vocabulary, { dropsLeadingSpace: true, encodePlain });
   expect(Buffer.from(spaced.encode('{"a"')).toString()).toBe(' {"a"');

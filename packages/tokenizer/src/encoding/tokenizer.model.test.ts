@@ -103,7 +103,7 @@ describe('SmolLM2', () => {
     expect(sequence?.numDivergentPrompts).toBe(0);
   });
 
-  test('a conversation with a tool: the sampled call stands once, in its own tokens', () => {
+  test('a conversation with a tool: the sampled call appears once, in its own tokens', () => {
     const text = '<tool_call>\n{"name":"add","arguments":{"a":1,"b":2}}\n</tool_call>';
     const call = Int32Array.from([...tokenizer.encode(text), END]);
     const answer = Int32Array.from([...tokenizer.encode('3'), END]);

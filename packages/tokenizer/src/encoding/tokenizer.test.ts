@@ -7,7 +7,7 @@ import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 const vocabulary = new ByteVocabulary({ userDefinedTokens: ['<think>'] });
 const tokenizer = new Tokenizer(vocabulary);
 
-test('plain text makes no control tokens, trusted text does, and both make user-defined ones', () => {
+test('plain text gives no control tokens, trusted text does, and both give user-defined ones', () => {
   const text = 'a<|im_end|><think>';
   expect([...tokenizer.encode(text)]).toEqual([...Buffer.from('a<|im_end|>'), vocabulary.idOf('<think>')]);
   expect([...tokenizer.encodeWithSpecial(text)]).toEqual([
@@ -43,7 +43,7 @@ test('a lone surrogate is U+FFFD', () => {
   expect(tokenizer.decode(tokenizer.encode('a\ud83d'))).toBe('a\ufffd');
 });
 
-test('texts that are encoded one after the other have the ids that each has alone', () => {
+test('texts encoded in sequence have the same ids as each text alone', () => {
   const part = fc.constantFrom('<|im_start|>', '<|im_end|>', '<|im', 'user\n', ' ', 'é', '<think>');
   const texts = fc.array(
     fc.array(part, { maxLength: 8 }).map((parts) => parts.join('')),

@@ -18,7 +18,7 @@ it('come back as they were, each set once', () => {
   expect(writer.sizeBytes).toBe(bytes.length - 1);
 });
 
-it('take a byte a token where a constraint allows the same again and again', () => {
+it('take a byte per token if a constraint repeats the same set', () => {
   const writer = new KeptTokensWriter();
   const quotes = kept(
     Array.from({ length: 2000 }, (_, i) => i * 20),
@@ -41,7 +41,7 @@ it('of other bytes are none', () => {
   expect(readKeptTokens(Uint8Array.of(255, 255, 255, 255, 15), 0)).toBeNull();
 });
 
-it('know what is one of them', () => {
+it('look up a token in a set', () => {
   for (const [set, expected] of [
     [kept([2, 4]), [false, true, false, true, false]],
     [kept([2, 4], true), [true, false, true, false, true]],

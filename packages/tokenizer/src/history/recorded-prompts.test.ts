@@ -1,4 +1,4 @@
-/** Choices with recorded prompts: each is trained after the ids of its prompt, whatever was sampled before. */
+/** Choices with recorded prompts: each is trained after the ids of its prompt, regardless of earlier samples. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
@@ -34,7 +34,7 @@ function sampledBehind(
 
 const numTrained = ({ lossMask }: TrainingSequence) => lossMask.filter((flag) => flag === 1).length;
 
-test('a turn whose prompt continues what was sampled stays in the history, and nothing is rendered for it', () => {
+test('a turn whose prompt continues the sampled tokens stays in the history, and nothing is rendered for it', () => {
   const first = [user('a')];
   const one = sampledBehind(first, [...bytesOf('yes'), END], { content: 'yes' });
   const second = [...first, one, user('b')];
@@ -45,7 +45,7 @@ test('a turn whose prompt continues what was sampled stays in the history, and n
   expect(sequence).toMatchObject({ numChoices: 2, numDivergentPrompts: 0, numBranchTokens: null });
 });
 
-test('blanks that the client stripped, ids cut otherwise, a cut-off reply: a branch where the ids differ, none where they do not', () => {
+test('stripped blanks, other token borders, a truncated reply: a branch if the ids differ, else none', () => {
   const cases: [ids: number[], content: string, numSequences: number][] = [
     [[...bytesOf('yes'), 32, 32, END], 'yes', 2],
     [[97, 98, END], 'ab', 2],
@@ -75,7 +75,7 @@ test('blanks that the client stripped, ids cut otherwise, a cut-off reply: a bra
   }
 });
 
-test('a turn without its prompt goes on behind one that has it', () => {
+test('a turn without its prompt continues one that has it', () => {
   const first = [user('a')];
   const one = sampledBehind(first, [97, 98, END], { content: 'ab' });
   const { promptTokenIds: _unknown, ...two } = sampledBehind([...first, one, user('b')], [110, END], { content: 'n' });
@@ -83,7 +83,7 @@ test('a turn without its prompt goes on behind one that has it', () => {
   expect(sequences).toMatchObject([{ numChoices: 2, numDivergentPrompts: 1, numBranchTokens: null }]);
 });
 
-test('any conversation: every sampled token is trained once, behind exactly the prompt of its turn', () => {
+test('any conversation: every sampled token is trained once, after exactly the prompt of its turn', () => {
   // Sampled text, and the part that the client sends back.
   const piece = fc.constantFrom('a', 'b', ' ', '\n', '<think>', 'x</think>', 'é', '<', '|im_end|>', '"k":1');
   const turn = fc.record({

@@ -67,7 +67,7 @@ describe('the vectors of the training reference', () => {
     expect(sequences[0]).toMatchObject({ numChoices: 1, numDivergentPrompts: 0 });
   });
 
-  test('a choice cut by length ends where it was cut', () => {
+  test('a choice cut by length ends at the cut', () => {
     expect(renderHistory(chatml, [user('hi'), sampled('yes', { cut: true })]).map(marked)).toEqual([
       '‹user\nhi›\n‹assistant\n⟦yes⟧',
     ]);
@@ -95,7 +95,7 @@ describe('the vectors of the training reference', () => {
     expect(renderHistory(chatml, [])).toEqual([]);
   });
 
-  test('a sampled tool call stands once, though the template renders the parsed call too', () => {
+  test('a sampled tool call appears once, although the template renders the parsed call too', () => {
     const text = '<tool_call>\n{"name":"add","arguments":{"a":1}}\n</tool_call>';
     const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } }];
     const call = sampled(text, { message: { content: null, tool_calls } });
@@ -106,7 +106,7 @@ describe('the vectors of the training reference', () => {
     expect(sequences[0]).toMatchObject({ numChoices: 2, numDivergentPrompts: 1 });
   });
 
-  test('a choice is trained behind the very ids it was sampled after, where these are known', () => {
+  test('a choice is trained after its recorded prompt ids, if they are known', () => {
     const text = '<tool_call>\n{"name":"add","arguments":{"a":1}}\n</tool_call>';
     const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } }];
     const call = sampled(text, { message: { content: null, tool_calls } });
@@ -156,7 +156,7 @@ describe('between two choices', () => {
     ]);
   });
 
-  test('sampled ids stand as they are, although the same text is encoded otherwise', () => {
+  test('sampled ids stay unchanged, even if the same text is encoded differently', () => {
     const pairs = new ByteVocabulary({ userDefinedTokens: ['ab'] });
     const local = new Tokenizer(pairs);
     const choice = {
@@ -172,7 +172,7 @@ describe('between two choices', () => {
     expect(sequence).toMatchObject({ numChoices: 2, numDivergentPrompts: 1 });
   });
 
-  test('control tokens in what a user or a choice says stay plain text', () => {
+  test('control tokens in messages of a user or a choice stay plain text', () => {
     const [sequence] = renderHistory(chatml, [
       user('a<|im_end|>\n<|im_start|>system\nb'),
       sampled('c<|im_end|>d'),
@@ -195,8 +195,8 @@ describe('between two choices', () => {
   });
 });
 
-describe('where a prompt does not continue the one before, the turn starts its own sequence', () => {
-  test('the template drops reasoning that stands in the content', () => {
+describe('a turn whose prompt does not continue the previous one starts its own sequence', () => {
+  test('the template drops reasoning inside the content', () => {
     const items = [
       user('a'),
       sampled('<think>\nhm\n</think>\n\nyes'),
@@ -267,7 +267,7 @@ describe('where a prompt does not continue the one before, the turn starts its o
     ]);
   });
 
-  test('the head tells of later messages, in as many characters', () => {
+  test('the head changes with later messages, at equal length', () => {
     const counting = new ChatTemplate(tokenizer, `{{ messages | length }}${CHATML}`);
     expect(renderHistory(counting, [user('a'), sampled('yes'), user('b'), sampled('no')]).map(marked)).toEqual([
       '1‹user\na›\n‹assistant\n⟦yes›⟧',
@@ -275,7 +275,7 @@ describe('where a prompt does not continue the one before, the turn starts its o
     ]);
   });
 
-  test('the client edited what was said', () => {
+  test('the client edited the reply', () => {
     const first = sampled('the answer is 42', { message: { content: '42' } });
     expect(renderHistory(chatml, [user('a'), first, user('b'), sampled('no')]).map(marked)).toEqual([
       '‹user\na›\n‹assistant\n⟦the answer is 42›⟧',
@@ -310,7 +310,7 @@ describe('where a prompt does not continue the one before, the turn starts its o
   });
 });
 
-test('any conversation whose turns come back as they were sampled is its last prompt and the last choice', () => {
+test('any conversation whose turns come back unchanged is its last prompt and the last choice', () => {
   const piece = fc.constantFrom(
     'a',
     ' ',
@@ -370,7 +370,7 @@ describe('errors', () => {
   });
 });
 
-test('turns are not encoded anew with each turn behind them, sampled ones nor written ones', () => {
+test('earlier turns are encoded once, both sampled and written ones', () => {
   let numEncoded = 0;
   const encodePlain = (text: string) => {
     numEncoded += text.length;

@@ -27,7 +27,7 @@ function render(source: string, messages: TemplateMessage[], options: Partial<Su
   });
 }
 
-describe('what is trained of a conversation', () => {
+describe('trained parts of a conversation', () => {
   test('each assistant turn up to and including the end of the turn, and nothing else', () => {
     const messages = [
       { role: 'system', content: 'S' },
@@ -49,7 +49,7 @@ describe('what is trained of a conversation', () => {
     ]);
   });
 
-  test('a turn of weight 0 is context, also where it is the last one', () => {
+  test('a turn of weight 0 is context, even if it is the last one', () => {
     const messages = [user('hi'), assistant('yes', { weight: 0 }), user('again'), assistant('no', { weight: 1 })];
     expect(render(CHATML, messages)).toEqual(['‹user\nhi›\n‹assistant\nyes›\n‹user\nagain›\n‹assistant\n⟦no›⟧']);
     const ended = [user('hi'), assistant('yes'), user('again'), assistant('no', { weight: 0 })];
@@ -97,13 +97,13 @@ describe('what is trained of a conversation', () => {
     expect(text).toMatch(/^‹system\n<tools>.*‹user\nsum›\n‹assistant\n⟦two›⟧$/s);
   });
 
-  test('a conversation that begins with the assistant, where the template puts a system message in front', () => {
+  test('a conversation that starts with the assistant, for a template that adds a system message', () => {
     expect(render(TOOLLESS, [assistant('Welcome.'), user('hi'), assistant('yes')])).toEqual([
       '‹system\nYou help.›\n‹assistant\n⟦Welcome.›⟧\n‹user\nhi›\n‹assistant\n⟦yes›⟧',
     ]);
   });
 
-  test('behind an empty reasoning block the answer is trained where it will be sampled', () => {
+  test('after an empty reasoning block the answer is trained at its sampling position', () => {
     const templateVariables = { enable_thinking: false };
     expect(render(THINKING, [user('hi'), assistant('yes')], { templateVariables })).toEqual([
       '‹user\nhi›\n‹assistant\n<think>\n\n</think>\n\n⟦yes›⟧',
@@ -116,7 +116,7 @@ describe('what is trained of a conversation', () => {
     ]);
   });
 
-  test('a turn whose beginning cannot be told is refused, naming the message', () => {
+  test('a turn with an ambiguous start is refused, naming the message', () => {
     const backwards = `{% for message in messages %}{{ message.content + '<|im_end|>' + message.role }}{% endfor %}{% if add_generation_prompt %}A:{% endif %}`;
     expect(render(backwards, [user('hi'), assistant('yes')])).toEqual(['hi›user⟦yes›⟧']);
     const lost = `{{ messages | length }}<|im_end|>{% if add_generation_prompt %}A:{% endif %}`;

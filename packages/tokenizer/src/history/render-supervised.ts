@@ -59,7 +59,7 @@ function turnAt(index: number, messages: readonly TemplateMessage[], renderer: P
   const prompt = renderer.render(before, true);
   const opening = written.startsWith(prompt) ? prompt : openingOf(before, written, renderer);
   if (opening === null) {
-    const message = `message ${index}: the chat template writes this assistant turn without a beginning that can be told from its content`;
+    const message = `message ${index}: in the chat template's text, the start of this assistant turn cannot be separated from its content`;
     throw new TokenizerError('tokenizer.history_malformed', message);
   }
   const tokenIds = untilEnd(renderer.encode(written.slice(opening.length)), tokenizer);

@@ -137,7 +137,7 @@ describe.each(WRITTEN)('$format: the calls that the template of $template writes
     }
   });
 
-  test('that are cut off anywhere are no calls, or end as half of one', () => {
+  test('cut off at any place are no calls, or a partial call', () => {
     const wrong: string[] = [];
     for (let at = 0; at < one.length; at++) {
       const parser = new ReplyParser({
@@ -195,7 +195,7 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
     ' two\n\nlines ',
     '{"a": [}',
     '',
-  ])('with tags of the format in them (%j) stay what they are', (value) => {
+  ])('with tags of the format in them (%j) stay unchanged', (value) => {
     expect(
       readEverywhere(
         format,
@@ -220,7 +220,7 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
     expect(readEverywhere(format, write([[key, value]]))).toEqual(called([['get_weather', { [key]: expected }]]));
   });
 
-  test('given twice make no call', () => {
+  test('given twice are no call', () => {
     const text = write([
       ['city', 'a'],
       ['city', 'b'],
@@ -228,7 +228,7 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
     expect(readEverywhere(format, text)).toEqual({ content: text, reasoning: '', calls: [] });
   });
 
-  test('any at all: what is streamed parses', () => {
+  test('any value: the streamed text parses', () => {
     const value = fc.oneof(
       fc.string(),
       fc.constantFrom(
@@ -283,7 +283,7 @@ describe('kimi_k2: ids', () => {
     ]);
   });
 
-  test('are new where the reply has one twice', () => {
+  test('are replaced if the reply repeats one', () => {
     expect(ids(call('functions.f:0') + call('functions.f:0'))).toEqual([
       ['functions.f:0', 'f'],
       ['id1', 'f'],
@@ -319,7 +319,7 @@ describe('harmony', () => {
     expect(readEverywhere('harmony', '{"a": 1}')).toEqual(called([], '{"a": 1}'));
   });
 
-  test('calls are text for who asked for none', () => {
+  test('calls stay text for a request without tools', () => {
     expect(read('harmony', [analysis + call], { callsAreText: true })).toEqual({
       content: '{}',
       reasoning: 'Hm.',
@@ -353,12 +353,12 @@ describe('cohere', () => {
     });
   });
 
-  test('the word Action alone is text', () => {
+  test('the word Action without a call is text', () => {
     expect(readEverywhere('cohere', 'Action: none.')).toEqual(called([], 'Action: none.'));
   });
 });
 
-test('LFM2 writes objects when it is told to', () => {
+test('LFM2 writes objects if requested', () => {
   expect(
     readEverywhere('pythonic', '<|tool_call_start|>[{"name": "get_time", "arguments": {}}]<|tool_call_end|>'),
   ).toEqual(called([['get_time', {}]]));

@@ -26,7 +26,7 @@ test('any value is the same value afterwards, in the spacing of pythonJson', () 
   );
 });
 
-test('what is no JSON is refused, as JSON.parse refuses it', () => {
+test('invalid JSON is refused, as JSON.parse refuses it', () => {
   const pieces = fc.constantFrom(
     ...'{}[],:"\\'.split(''),
     '1',

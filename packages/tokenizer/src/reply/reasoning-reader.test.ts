@@ -25,7 +25,7 @@ test.each([
   expect(detectReasoning(THINKING, tail)).toEqual(expected);
 });
 
-test('a template without think blocks has no reasoning, whatever the prompt says', () => {
+test('a template without think blocks has no reasoning, regardless of the prompt', () => {
   expect(detectReasoning(CHATML, '<think>')).toBeNull();
   expect(detectReasoning("{{ content.split('</think>')[-1] }}", '<think>\n')).toEqual(INSIDE);
 });

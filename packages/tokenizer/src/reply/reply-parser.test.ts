@@ -79,7 +79,7 @@ const F = '{"name": "f", "arguments": {"a": 1}}';
 const PLAIN: Fixture[] = [
   { about: 'text', format: null, text: 'Hello <b>', content: 'Hello <b>' },
   { about: 'nothing', format: null, text: '', content: '' },
-  { about: 'marks, when none are looked for', format: null, text: call(F), content: call(F) },
+  { about: 'marks, without a search for them', format: null, text: call(F), content: call(F) },
   { about: 'think tags, when they are content', format: null, text: '<think>a</think>b', content: '<think>a</think>b' },
 ];
 
@@ -193,7 +193,7 @@ const HERMES: Fixture[] = [
     calls: [['f', '{"a": 1}']],
   },
   {
-    about: 'text in front and behind',
+    about: 'text before and after',
     format: 'hermes',
     text: `Let me see.\n${call(F)} done`,
     content: 'Let me see.\n',
@@ -732,7 +732,7 @@ const BY_REQUEST: Fixture[] = [
     calls: [['f', '{}']],
   },
   {
-    about: 'required, cut off behind a call',
+    about: 'required, cut off after a call',
     format: 'json_array',
     text: '[{"name":"f","parameters":{}}',
     content: '',
@@ -804,7 +804,7 @@ describe('a reply that was cut off', () => {
     ['llama3_json', '{"name": "f", "parameters": {"a"', { content: null, calls: [['f', '{"a"']] }],
     ['pythonic', '[f(a=1', { content: '[f(a=1', calls: [] }],
   ];
-  test.each(CUTS)('%s: %s says the same in one piece and streamed', (format, text, { content, calls }) => {
+  test.each(CUTS)('%s: %s gives the same in one piece and streamed', (format, text, { content, calls }) => {
     for (const pieces of [[text], text.split('')]) {
       const parser = new ReplyParser(options(format));
       const sum = { content: '', toolCalls: [] as ParsedReply['toolCalls'] };
@@ -829,7 +829,7 @@ describe('a reply that was cut off', () => {
   });
 });
 
-describe('whatever the pieces', () => {
+describe('for any pieces', () => {
   test('the deltas add up to the same, and so does the result', () => {
     fc.assert(
       fc.property(fc.constantFrom(...ALL), fc.array(fc.nat(), { maxLength: 12 }), (fixture, cuts) => {
@@ -970,11 +970,11 @@ function naiveHermes(text: string): { content: string | null; calls: { name: str
   return { content: before.trim() === '' ? null : before, calls };
 }
 
-describe('what a stream sends when', () => {
+describe('streamed output', () => {
   const deltas = (format: ToolFormat, pieces: string[], overrides: Overrides = {}) =>
     stream(options(format, overrides), pieces).deltas;
 
-  test('text is held back only while it may begin a tag', () => {
+  test('text is held back only while it may start a tag', () => {
     expect(deltas('hermes', ['Hi', ' <', 'tool', 'box> <tool', '_ca']).map(({ content }) => content)).toEqual([
       'Hi',
       ' ',
@@ -997,7 +997,7 @@ describe('what a stream sends when', () => {
     ]);
   });
 
-  test('a call while it arrives, if a constraint makes it whole', () => {
+  test('a call arrives incrementally, if a constraint guarantees that it is complete', () => {
     const pieces = ['[{"name": "f"', ', "parameters": {"te', 'xt": "a', 'b\\u00', 'e9"', '}}', ']'];
     expect(deltas('json_array', pieces, CONSTRAINED).map(({ toolCalls }) => toolCalls)).toEqual([
       [],

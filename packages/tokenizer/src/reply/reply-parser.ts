@@ -87,7 +87,7 @@ export class ReplyParser {
   }
 
   /**
-   * @param options `isCutOff`: it did not end by itself, so half a call is no mistake of the model
+   * @param options `isCutOff`: it did not end by itself, so a partial call is no mistake of the model
    * @returns the parts that were held back
    */
   end({ isCutOff = false }: { isCutOff?: boolean } = {}): ReplyDelta {

@@ -41,7 +41,7 @@ const HOSTILE: [string, string, RegExp][] = [
     STOPPED,
   ],
   ['loops inside each other', loop(loop('')), STOPPED],
-  ['a loop that writes for ever', loop(loop('xxxxxxxxxxxxxxxx')), STOPPED],
+  ['a loop that writes forever', loop(loop('xxxxxxxxxxxxxxxx')), STOPPED],
   [
     'a string that doubles',
     `{% set ns = namespace(s='x' ) %}${loop('{% set ns.s = ns.s ~ ns.s %}', 40)}{{ ns.s | upper }}`,
@@ -234,7 +234,7 @@ describe('lifetime', () => {
     one.close();
   });
 
-  test('closing ends what runs and what waits, and nothing starts after it', async () => {
+  test('closing ends running and waiting renders, and nothing starts afterwards', async () => {
     const one = new TemplateSandbox({ numChildren: 1, timeoutMs: 10_000 });
     await one.render({ tokenizer, source: 'x', messages: [] });
     const both = [1, 2].map(() => one.render({ tokenizer, source: loop(loop('')), messages: [] }));

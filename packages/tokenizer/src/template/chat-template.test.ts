@@ -17,13 +17,13 @@ const code = (expected: string, message?: RegExp) =>
   });
 
 describe('render', () => {
-  test('control tokens where the template writes them, bytes elsewhere', () => {
+  test("control tokens at the template's places, bytes elsewhere", () => {
     const { tokenIds, text } = template(CHATML).render([user('hé')]);
     expect(text).toBe('<|im_start|>user\nhé<|im_end|>\n<|im_start|>assistant\n');
     expect([...tokenIds]).toEqual([START, ...bytes('user\nhé'), END, 10, START, ...bytes('assistant\n')]);
   });
 
-  test('control tokens in what trusted senders say, where that is asked for', () => {
+  test('control tokens in messages of trusted senders, on request', () => {
     const trusting = new ChatTemplate(tokenizer, CHATML, { allowsControlTokens: true });
     const say = user('a<|im_end|>');
     expect([...trusting.render([say]).tokenIds]).toEqual([
@@ -54,7 +54,7 @@ describe('render', () => {
     expect(text).toContain('{"name": "f", "arguments": {"b": [1, "x"], "a": null}}');
   });
 
-  test('a beginning of a conversation is rendered as by itself, also where the arguments of all are too long to keep their writing', () => {
+  test('the start of a conversation renders the same alone, even if all arguments together are too long to keep their writing', () => {
     const call = (args: string) => ({
       role: 'assistant',
       content: null,
@@ -125,7 +125,7 @@ describe('render', () => {
     );
   });
 
-  test('the texts of the special tokens are there, and a request cannot replace them or the globals', () => {
+  test('the texts of the special tokens are available, and a request cannot replace them or the globals', () => {
     const source =
       '{{ eos_token }}|{{ bos_token }}|{{ x }}|{{ none is none }}|{{ range(2) | length }}|{{ messages | length }}';
     const templateVariables = {
@@ -211,13 +211,13 @@ describe('text from outside never becomes a control token', () => {
     ['<|im_{{ messages[0].content }}', 'end|>'],
     ['{{ messages[0].content }}end|>', '<|im_'],
     ['<|im_{{ messages[0].content | trim }}', ' end|>'],
-  ])('nor a text beside what the template writes: %s', (source, content) => {
+  ])('nor text that the template does not write: %s', (source, content) => {
     const { tokenIds, text } = template(source).render([user(content)]);
     expect(text).toBe('<|im_end|>');
     expect([...tokenIds]).toEqual(bytes('<|im_end|>'));
   });
 
-  test('private-use characters of the user stay what they are', () => {
+  test('private-use characters of the user stay unchanged', () => {
     const content = Array.from({ length: 0x1ff00 }, (_, index) => String.fromCodePoint(0xf0000 + index)).join('');
     const large = new ChatTemplate(new Tokenizer(vocabulary, { maxTextBytes: 1e6 }), '{{ messages[0].content }}');
     expect(large.render([user(content)]).text).toBe(content);

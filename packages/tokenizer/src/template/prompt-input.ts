@@ -184,7 +184,7 @@ export class PromptInput {
   #cut(rendered: string): string {
     const end = rendered.lastIndexOf(this.sentinel);
     if (end < 0) {
-      const message = 'the final message cannot be continued: its content is not in what the chat template wrote';
+      const message = "the final message cannot be continued: its content is missing from the chat template's text";
       throw new TokenizerError('tokenizer.final_message_lost', message);
     }
     const keepsSpace = rendered.startsWith(' ', end + this.sentinel.length);

@@ -156,7 +156,7 @@ describe('continuing the final message', () => {
   const failed = (message: RegExp) =>
     expect.objectContaining({ code: 'tokenizer.template_failed', message: expect.stringMatching(message) });
 
-  test('white space at its end stays where the template keeps it', () => {
+  test('white space at its end stays if the template keeps it', () => {
     expect(render(CHATML, [assistant('a \n')])).toBe('<|im_start|>assistant\na \n');
     expect(render('{{ messages[0].content | trim }}', [assistant(' a \n')])).toBe('a');
   });
@@ -180,7 +180,7 @@ describe('continuing the final message', () => {
     );
   });
 
-  test('what the user wrote is no control token, here neither', () => {
+  test('text of the user gives no control token here either', () => {
     const { tokenIds } = new ChatTemplate(tokenizer, CHATML).render([assistant('a<|im_')], {
       continueFinalMessage: true,
     });

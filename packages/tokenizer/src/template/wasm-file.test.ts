@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 const FOLDER = new URL('../../wasm/', import.meta.url);
 
 describe('the committed build of the template engine', () => {
-  test('is the one whose digest is committed', async () => {
+  test('has the committed digest', async () => {
     const bytes = await readFile(new URL('jinja.wasm', FOLDER));
     const digest = createHash('sha256').update(bytes).digest('hex');
     expect(await readFile(new URL('jinja.wasm.sha256', FOLDER), 'utf8')).toBe(`${digest}  jinja.wasm\n`);

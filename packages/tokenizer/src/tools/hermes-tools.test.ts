@@ -18,7 +18,7 @@ const tokenizer = new Tokenizer(vocabulary);
 describe('the description', () => {
   const described = (messages: TemplateMessage[]) => withHermesTools(messages, [TOOL]);
 
-  test('goes into a message of its own where there is no system message at the start', () => {
+  test('goes into a message of its own if there is no system message at the start', () => {
     const [system, ...rest] = described([user('a'), { role: 'system', content: 'late' }]);
     expect(system).toMatchObject({ role: 'system', content: expect.stringContaining(TOOL_LINE) });
     expect(system?.content).toMatch(/<tool_call>\n\{"name": .*, "arguments": .*\}\n<\/tool_call>$/);
@@ -26,7 +26,7 @@ describe('the description', () => {
     expect(described([])).toHaveLength(1);
   });
 
-  test.each(['system', 'developer'])('goes behind the text of a %s message', (role) => {
+  test.each(['system', 'developer'])('goes after the text of a %s message', (role) => {
     const [first, ...rest] = described([{ role, content: [{ type: 'text', text: 'Be' }, 'brief.'] }, user('a')]);
     expect(first?.content).toMatch(/^Be\nbrief\.\n\n# Tools\n/);
     expect(first?.role).toBe(role);
@@ -38,7 +38,7 @@ describe('the description', () => {
 describe('the conversation', () => {
   const calls = (...list: unknown[]) => ({ role: 'assistant', content: 'I add.', tool_calls: list });
 
-  test('calls are written behind the content', () => {
+  test('calls are written after the content', () => {
     expect(withHermesTools([calls(call('{"a":1}'), call('{"b" : "é"}'))], [])).toEqual([
       {
         role: 'assistant',

@@ -3,7 +3,7 @@ import { inToolOrder } from './tool-order.ts';
 
 const text = (tool: unknown) => JSON.stringify(inToolOrder(tool));
 
-test('a tool reads the same in whatever order its keys came', () => {
+test('a tool reads the same for any order of its keys', () => {
   const parameters = { type: 'object', properties: { b: {}, a: {} } };
   const expected = JSON.stringify({
     type: 'function',
@@ -16,7 +16,7 @@ test('a tool reads the same in whatever order its keys came', () => {
   expect(text(JSON.parse(expected))).toBe(expected);
 });
 
-test('nothing is added, and what is no tool stays as it is', () => {
+test('nothing is added, and invalid tools stay unchanged', () => {
   expect(text({ function: { name: 'f' } })).toBe('{"function":{"name":"f"}}');
   expect(text({ name: 'f', type: 'function' })).toBe('{"type":"function","name":"f"}');
   for (const tool of ['f', null, 3, ['f']]) expect(inToolOrder(tool)).toBe(tool);

@@ -28,7 +28,7 @@ test.each([
   ['tools that are only counted', '{{ tools | length }}', NEITHER],
   ['calls alone', '{{ messages[1].tool_calls[0].function.name }}', { writesTools: false, writesCalls: true }],
   [
-    'tools in the system message alone',
+    'tools in the system message only',
     "{% if messages[0].role == 'system' %}{{ tools }}{% endif %}",
     { writesTools: true, writesCalls: false },
   ],
@@ -38,7 +38,7 @@ test.each([
     { writesTools: true, writesCalls: false },
   ],
   [
-    'calls alone, of a conversation that a user begins, without answers of tools',
+    'only calls, of a conversation that a user starts, without answers of tools',
     "{% for m in messages %}{% if m.role == 'tool' or (loop.first and m.role != 'user') %}{{ raise_exception('no') }}{% endif %}{% for c in m.tool_calls %}{{ c.function.name }}{% endfor %}{% endfor %}",
     { writesTools: false, writesCalls: true },
   ],

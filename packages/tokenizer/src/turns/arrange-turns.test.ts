@@ -60,7 +60,7 @@ const result = (content: string) => ({ role: 'tool', content, tool_call_id: cont
 const FOLDED = ['refuses', 'drops', 'moves', 'repeats', 'counts', 'alternates', 'first developer'] as const;
 
 describe('an instruction after a turn', () => {
-  test.each(['system', 'developer'])('of the role %s stays where the template keeps it', (role) => {
+  test.each(['system', 'developer'])('of the role %s stays if the template keeps it', (role) => {
     const note = { role, content: 'n' };
     expect(textOf(TEMPLATES.keeps, [user('a'), note])).toBe('[user a][system n]');
     expect(textOf(TEMPLATES.keeps, [system('s'), user('a'), said('b'), note, user('c')])).toBe(
@@ -106,7 +106,7 @@ describe('an instruction after a turn', () => {
     },
   );
 
-  test('between two calls of which the results come later goes after the results', () => {
+  test('between two calls with later results goes after the results', () => {
     const messages = [user('a'), calls('f'), system('n'), calls('g'), result('f'), result('g')];
     expect(textOf(TEMPLATES.keeps, messages)).toBe(
       '[user a][assistant  call f][assistant  call g][tool f][tool g][system n]',
@@ -115,7 +115,7 @@ describe('an instruction after a turn', () => {
   });
 });
 
-test('an instruction stays where it was though a result in front of it is missing', () => {
+test('an instruction keeps its place, even if a result before it is missing', () => {
   const first = [user('a'), calls('f', 'g'), result('f'), calls('h'), result('h'), system('n')];
   const second = [...first, calls('i'), result('i'), system('m')];
   for (const name of ['keeps', 'refuses'] as const) {
@@ -140,7 +140,7 @@ test('an instruction that goes into a turn of several parts leaves the parts as 
 });
 
 describe('instructions at the start', () => {
-  test('become one where the template writes only the first', () => {
+  test('become one if the template writes only the first', () => {
     expect(textOf(TEMPLATES.refuses, [system('a'), system('b'), user('c')])).toBe('[system a\n\nb][user c]');
     expect(textOf(TEMPLATES.drops, [system('a'), developer('b'), user('c')])).toBe('[system a\n\nb][user c]');
     expect(textOf(TEMPLATES['first developer'], [system('a'), developer('b'), user('c')])).toBe(
@@ -149,7 +149,7 @@ describe('instructions at the start', () => {
     expect(textOf(TEMPLATES.keeps, [system('a'), system('b'), user('c')])).toBe('[system a][system b][user c]');
   });
 
-  test('are the same whatever comes after the first turn', () => {
+  test('are the same for any continuation after the first turn', () => {
     for (const source of Object.values(TEMPLATES)) {
       const first = [developer('s'), user('a')];
       const [before, after] = [textOf(source, first), textOf(source, [...first, said('b'), developer('d'), user('c')])];
@@ -165,7 +165,7 @@ describe('two turns in a row', () => {
     expect(text(user('a'), said('b'), calls('f'), result('f'))).toBe('[user a][assistant b call f][tool f]');
   });
 
-  test('stay two where the template writes both', () => {
+  test('stay two if the template writes both', () => {
     expect(textOf(TEMPLATES.keeps, [user('a'), user('b'), said('c'), said('d')])).toBe(
       '[user a][user b][assistant c][assistant d]',
     );
@@ -204,13 +204,13 @@ describe('a turn of the user after the result of a tool', () => {
     expect(text(...called, said('e'), again)).toBe(`${start}[tool g][assistant e][user d]`);
   });
 
-  test.each(['keeps', 'alternates', 'refuses'] as const)('stays where the template writes it: %s', (name) => {
+  test.each(['keeps', 'alternates', 'refuses'] as const)('stays if the template writes it: %s', (name) => {
     expect(textOf(TEMPLATES[name], [user('a'), calls('f'), result('f'), more])).toBe(
       '[user a][assistant  call f][tool f][user c]',
     );
   });
 
-  test('stays where it makes the template leave earlier thoughts out, as each new turn of the user does', () => {
+  test('stays if the template drops earlier reasoning for it, as for each new turn of the user', () => {
     const source = `{%- set ns = namespace(last=0) -%}{%- for m in messages -%}{%- if m.role == 'user' -%}{%- set ns.last = loop.index0 -%}{%- endif -%}{%- endfor -%}${showing(
       "{%- if m.role == 'assistant' and loop.index0 > ns.last -%}<think>{%- endif -%}",
     )}`;
@@ -221,7 +221,7 @@ describe('a turn of the user after the result of a tool', () => {
 });
 
 test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, THINKING, TOOLLESS }))(
-  'a conversation that goes on starts as it did: %s',
+  'a longer conversation starts with the same turns: %s',
   (_name, source) => {
     const template = templateOf(source);
     const turn = fc.constantFrom(...[system, developer, user].map((make) => make), said);
@@ -254,7 +254,7 @@ test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, T
   },
 );
 
-test('a template of a request is given the same turns', async () => {
+test('a template of a request gets the same turns', async () => {
   const messages = [developer('s'), system('t'), user('a'), said('b'), said('c'), developer('n'), user('d')];
   for (const source of Object.values(TEMPLATES)) {
     const { text } = templateOf(source).render(messages);

@@ -26,8 +26,7 @@ export function arrangeTurns(
 ): readonly TemplateMessage[] {
   if (!hasRareTurns(messages)) return messages;
   const { turnSupport } = traits;
-  if (turnSupport === null)
-    throw new Error('a conversation with rare turns needs to know what the template does with them');
+  if (turnSupport === null) throw new Error('a conversation with rare turns requires a probe of the template');
   return withKeptTurns(messages, turnSupport);
 }
 

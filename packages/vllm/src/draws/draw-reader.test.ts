@@ -78,7 +78,7 @@ async function drawsOf(backend: TokenBackend, asked: Asked, mode: 'raw' | 'proce
 
 describe.each(['raw', 'processed'] as const)('a server with %s log-probabilities', (logprobsMode) => {
   test.each(Object.entries(WAYS))(
-    'reports of %s what the engine itself does, as far as it can',
+    'reports of %s equal those of the engine, as far as possible',
     async (_way, [asked, raw, processed]) => {
       const fake: Partial<FakeVllmOptions> = { brain: openBrain(), logprobsMode, maxLogprobs: 20 };
       await using pool = await FakePool.start({ fake });

@@ -15,7 +15,7 @@ function fingerprint(first: number, shift = 0): Fingerprint {
   );
 }
 
-test('the same weights in other numbers are the same, also where the last of a list are others', () => {
+test('the same weights with other numerics match, even if the ends of lists differ', () => {
   expect(() => compareFingerprints(fingerprint(0), fingerprint(0, 0.05), 'here')).not.toThrow();
   const others = fingerprint(0).map(
     (list) => new Map([...list].map(([id, logprob], rank) => [rank < 15 ? id : id + 500, logprob])),
@@ -35,7 +35,7 @@ test.each([
   expect(() => compareFingerprints(fingerprint(0), found, 'here')).toThrow(message);
 });
 
-test('prompts are short, begin alike, and have tokens of the vocabulary', () => {
+test('prompts are short, start alike, and have tokens of the vocabulary', () => {
   const prompts = fingerprintPrompts(100);
   expect(prompts.map(({ length }) => length)).toEqual([8, 16, 24, 32]);
   expect(prompts[3]!.slice(0, 24)).toEqual(prompts[2]);

@@ -6,7 +6,7 @@ function breakerAt(): { breaker: CircuitBreaker; clock: { ms: number } } {
   return { clock, breaker: new CircuitBreaker({ probeAfterMs: () => 100, maxProbeAfterMs: 300, now: () => clock.ms }) };
 }
 
-test('three failures in a row open it, and a success between them starts the count again', () => {
+test('three failures in a row open it, and a success between them resets the count', () => {
   const { breaker } = breakerAt();
   breaker.fail();
   breaker.fail();

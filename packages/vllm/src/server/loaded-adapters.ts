@@ -29,7 +29,7 @@ interface Loaded {
 /** Form of names given by this service; others are left alone. */
 const DIGEST = /^[0-9a-f]{64}$/;
 const UNUSED = -1;
-/** Time without a request after which an adapter may give up its room to one loaded ahead. */
+/** Time without a request after which an adapter may be evicted for one loaded ahead. */
 const QUIET_MS = 60_000;
 /** Time before an adapter that the server refused is requested again. */
 const REFUSED_MS = 60_000;

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { HttpLine } from './http-line.ts';
 import { readServerAddress } from './server-address.ts';
 
-test('what switches protocols in place of an answer is lost', async () => {
+test('a response that switches protocols is a failure', async () => {
   const server = await openSwitchingServer();
   onTestFinished(server.close);
   const address = readServerAddress(server.url)!;

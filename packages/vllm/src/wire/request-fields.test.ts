@@ -28,7 +28,7 @@ function refusal(options: Parameters<typeof sampleParams>[0], context: Partial<R
 }
 
 describe('the table', () => {
-  test('has every parameter that a field of a request becomes', () => {
+  test('has every parameter for the fields of a request', () => {
     const below = Object.values(SAMPLING_FIELDS).flatMap((row) =>
       'of' in row && row.of !== 'text' && 'name' in row ? [row.name] : [],
     );
@@ -56,7 +56,7 @@ describe('the table', () => {
     expect(Object.keys(full).toSorted()).toEqual(sent.toSorted());
   });
 
-  test('says why of whatever it does not send', () => {
+  test('gives the reason for each parameter that is not sent', () => {
     const others = Object.values(REQUEST_FIELDS).filter((mapping) => mapping.kind !== 'sent');
     const reasons = others.map((mapping) => ('why' in mapping ? mapping.why : mapping.where));
     expect(reasons.filter((reason) => !/\w+ \w+/.test(reason))).toEqual([]);
@@ -64,7 +64,7 @@ describe('the table', () => {
 });
 
 describe('a request', () => {
-  test('has everything that the server would fill in by itself', () => {
+  test('sets every field that the server would fill in', () => {
     expect(fields({ maxTokens: null, ignoreEos: false })).toEqual({
       temperature: 0,
       top_p: 1,
@@ -82,7 +82,7 @@ describe('a request', () => {
     });
   });
 
-  test('never asks for more tokens than there is room', () => {
+  test('never requests more tokens than the context allows', () => {
     expect(fields({ maxTokens: 500 })).toMatchObject({ max_tokens: 90 });
     expect(fields({ maxTokens: 5, minTokens: 5 })).toMatchObject({ max_tokens: 5, min_tokens: 5 });
   });
@@ -93,7 +93,7 @@ describe('a request', () => {
     expect(fields({ ignoreEos: true })).not.toHaveProperty('stop_token_ids');
   });
 
-  test('has a seed of 64 bits to the last digit, and none where nobody asks for one', () => {
+  test('has a seed of 64 bits to the last digit, and none by default', () => {
     expect(fields({ sampling: { temperature: 1 } })).not.toHaveProperty('seed');
     expect(fields({ sampling: { temperature: 0, seed: 5n } })).not.toHaveProperty('seed');
     const seed = 9_007_199_254_740_993n;
@@ -127,7 +127,7 @@ describe('constraints', () => {
     expect(outputs(constraint)).toEqual(expected);
   });
 
-  test('objects are closed in the schema, and what is data in it stays', () => {
+  test('objects are closed in the schema, and data in it stays unchanged', () => {
     const named = { properties: { type: 'string' } };
     const schema = {
       type: 'object',
@@ -155,7 +155,7 @@ describe('constraints', () => {
     expect(outputs({ kind: 'json_schema', schema: text, whitespace, closesObjects: true })).toEqual(said);
   });
 
-  test('what vLLM takes and ignores is refused', () => {
+  test('fields that vLLM accepts and ignores are refused', () => {
     const pattern = { kind: 'json_object', whitespace: { kind: 'none' } };
     expect(refusal({ constraint: pattern })).toMatch(/^constraint: .*takes them and ignores them/);
     expect(refusal({ constraint: { kind: 'either' } })).toMatch(/^constraint: .*of the kind either/);
@@ -163,7 +163,7 @@ describe('constraints', () => {
 });
 
 describe('is refused by name', () => {
-  test('what vLLM has no word for', () => {
+  test('fields without an equivalent in vLLM', () => {
     expect(refusal({ sampling: { topNSigma: 1 } })).toMatch(/^topNSigma: .*no such truncation/);
     expect(refusal({ bannedSequences: [[1]] })).toMatch(/^bannedSequences: /);
     expect(refusal({ beamSearch: { lengthPenalty: 1 } })).toMatch(/^beamSearch: /);
@@ -176,7 +176,7 @@ describe('is refused by name', () => {
     expect(fields({ logprobs: -1 }, { maxLogprobs: 300 })).toMatchObject({ logprobs: -1 });
   });
 
-  test('log-probabilities of another distribution than the server tells, unless both are one', () => {
+  test('log-probabilities of another distribution than the server reports, unless both are equal', () => {
     const processed = { logprobs: 0, logprobsMode: 'processed' } as const;
     expect(refusal({ ...processed, sampling: { temperature: 0.5 } })).toMatch(/^logprobsMode: .*processed_logprobs/);
     expect(fields({ ...processed, sampling: DEFAULT_SAMPLING })).toHaveProperty('logprobs', 0);

@@ -162,9 +162,9 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   },
   promptLogprobs: {
     kind: 'elsewhere',
-    where: 'a request of its own before the sample, as vLLM streams none: its field `prompt_logprobs`',
+    where: 'a separate request before the sample, because vLLM does not stream them: its field `prompt_logprobs`',
   },
-  promptLogprobsFirst: { kind: 'elsewhere', where: 'the order in which the scores are told here' },
+  promptLogprobsFirst: { kind: 'elsewhere', where: 'the order of the scores here' },
   repetitionDetection: {
     kind: 'sent',
     as: ['repetition_detection'],
@@ -201,11 +201,11 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   },
   tenant: { kind: 'elsewhere', where: 'the salt, with `cacheSalt` and the adapter' },
   cacheSalt: { kind: 'sent', as: ['cache_salt'], put: (params) => ({ cache_salt: saltOf(params) }) },
-  adapter: { kind: 'elsewhere', where: 'the name of the model: a loaded adapter is called by its digest' },
-  includeStopString: { kind: 'elsewhere', where: 'whoever makes text of the tokens: all of them are told' },
-  tracesSampling: { kind: 'elsewhere', where: 'the number of log-probabilities that are asked for, and `DrawReader`' },
+  adapter: { kind: 'elsewhere', where: 'the name of the model: an adapter has its digest as its name' },
+  includeStopString: { kind: 'elsewhere', where: 'the reader of the tokens: all of them are reported' },
+  tracesSampling: { kind: 'elsewhere', where: 'the number of requested log-probabilities, and `DrawReader`' },
   traceParent: { kind: 'elsewhere', where: 'the header `traceparent`' },
-  text: { kind: 'elsewhere', where: 'whoever reads along: vLLM asks for no text' },
+  text: { kind: 'elsewhere', where: 'the reader of the stream: no text is requested from vLLM' },
 };
 
 /**

@@ -12,7 +12,7 @@ test.each([
   ['vllm:kv_cache_usage_perc NaN\n', null],
   [HELP, null],
   ['', null],
-])('%j says %j', (metrics, use) => {
+])('%j gives %j', (metrics, use) => {
   expect(kvUseOf(metrics)).toBe(use);
 });
 

@@ -21,6 +21,6 @@ test('events come whole, wherever the pieces are cut', async () => {
     expect(await read(bytes.subarray(0, at), bytes.subarray(at))).toEqual(whole);
 });
 
-test('what does not end is no event', async () => {
+test('unfinished data are no event', async () => {
   expect(await read('data: one\n\ndata: tw')).toEqual(['one']);
 });
