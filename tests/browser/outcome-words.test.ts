@@ -13,6 +13,6 @@ test('every reason for leaving out a rollout has a text in the dashboard', () =>
   const reasons = Array.from(union.matchAll(/'([a-z_]+)'/g), ([, reason]) => reason!);
   expect(reasons.length).toBeGreaterThan(5);
   const words = read('packages/dashboard/src/rollouts/outcome-words.ts');
-  const told = Array.from(words.matchAll(/^ {2}([a-z_]+): \{/gm), ([, reason]) => reason!);
-  expect(new Set(told)).toEqual(new Set([...reasons, 'trained', 'regularized']));
+  const described = Array.from(words.matchAll(/^ {2}([a-z_]+): \{/gm), ([, reason]) => reason!);
+  expect(new Set(described)).toEqual(new Set([...reasons, 'trained', 'regularized']));
 });

@@ -145,7 +145,7 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
       ),
       generateText({ model, messages: [{ role: 'user', content: 'x'.repeat(9000) }] }).catch((error: unknown) => error),
     ]);
-    const told = failures.map((error) => {
+    const received = failures.map((error) => {
       expect(RetryError.isInstance(error)).toBe(false);
       if (!APICallError.isInstance(error)) throw error;
       const { error: body } = error.data as { error: { code: string; param: string | null } };
@@ -153,7 +153,7 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
       expect(error.message.length).toBeGreaterThan(10);
       return [error.statusCode, body.code, body.param];
     });
-    expect(told).toEqual([
+    expect(received).toEqual([
       [404, 'request.unknown_model', 'model'],
       [400, 'request.invalid', 'top_p'],
       [401, 'request.unauthenticated', null],

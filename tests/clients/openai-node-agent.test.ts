@@ -33,13 +33,13 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
       asked.push(input);
       return `sun in ${(input as { city: string }).city}`;
     };
-    const told = { description: 'Tells the weather.', parse: JSON.parse, function: weather };
+    const received = { description: 'Tells the weather.', parse: JSON.parse, function: weather };
     const runner = openai.chat.completions.runTools({
       model,
       messages: asks('What is the weather in Zürich and Rome?'),
       stream,
       ...(stream && { stream_options: { include_usage: true } }),
-      tools: [{ type: 'function', function: { name: 'weather', parameters: PARAMETERS, ...told } }],
+      tools: [{ type: 'function', function: { name: 'weather', parameters: PARAMETERS, ...received } }],
     } as Parameters<typeof openai.chat.completions.runTools>[0]);
     expect(await runner.finalContent()).toBe('sun in Zürich, sun in Rome');
     expect(asked).toEqual([{ city: 'Zürich' }, { city: 'Rome' }]);
@@ -66,18 +66,18 @@ describe('the unmodified openai client (Node), on a model that calls tools and r
     const whole = await openai.chat.completions.create(request);
     const message = whole.choices[0]!.message as OpenAI.ChatCompletionMessage & WithReasoning;
     expect([message.reasoning, message.content]).toEqual(['Someone greets me.', 'Hello to you.']);
-    const told = { reasoning: '', content: '' };
+    const received = { reasoning: '', content: '' };
     let usage: OpenAI.CompletionUsage | null | undefined;
     const streaming = { ...request, stream: true as const, stream_options: { include_usage: true } };
     for await (const chunk of await openai.chat.completions.create(streaming)) {
       const delta = (chunk.choices[0]?.delta ?? {}) as OpenAI.ChatCompletionChunk.Choice.Delta & WithReasoning;
       // The thought comes before any part of the answer.
-      if (delta.reasoning) expect(told.content).toBe('');
-      told.reasoning += delta.reasoning ?? '';
-      told.content += delta.content ?? '';
+      if (delta.reasoning) expect(received.content).toBe('');
+      received.reasoning += delta.reasoning ?? '';
+      received.content += delta.content ?? '';
       usage = chunk.usage ?? usage;
     }
-    expect(told).toEqual({ reasoning: message.reasoning, content: message.content });
+    expect(received).toEqual({ reasoning: message.reasoning, content: message.content });
     expect(usage).toEqual({ ...whole.usage, prompt_tokens_details: expect.anything() });
     expect(usage!.completion_tokens_details!.reasoning_tokens).toBe('Someone greets me.'.length);
     const none = await openai.chat.completions.create({ ...request, reasoning_effort: 'none' });

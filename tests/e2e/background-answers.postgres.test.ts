@@ -108,7 +108,7 @@ const resumed = (service: OwnService, id: string, after: number) =>
   );
 
 /** All events of an answer, as a process replays them later. */
-async function told(service: OwnService, id: string): Promise<Reader> {
+async function replayed(service: OwnService, id: string): Promise<Reader> {
   const reader = new Reader(at(service).retrieve(id, { stream: true }) as unknown as PromiseLike<AsyncIterable<Event>>);
   expect(await reader.ended).toBe('whole');
   expectNumbers(reader.events, 0);
@@ -161,13 +161,13 @@ describe('two processes on PostgreSQL', () => {
     await expect
       .poll(async () => await at(two).retrieve(polled), { timeout: 30_000, interval: 500 })
       .toMatchObject(LOST);
-    const whole = await told(two, id);
+    const whole = await replayed(two, id);
     expect([whole.events.slice(10), whole.ends]).toEqual([second.events, ['response.failed']]);
 
     one = await start('one');
     for (const service of [one, two]) {
       expect(await at(service).cancel(polled)).toMatchObject(LOST);
-      expect((await told(service, id)).events).toEqual(whole.events);
+      expect((await replayed(service, id)).events).toEqual(whole.events);
     }
 
     // Restarted at once, it gives up its own unfinished answer.
@@ -194,7 +194,7 @@ describe('two processes on PostgreSQL', () => {
     await expect.poll(() => running(one), { timeout: 10_000 }).toBe(0);
     for (const service of [one, two]) {
       expect((await at(service).retrieve(cancelled.id)).status).toBe('cancelled');
-      expect((await told(service, cancelled.id)).ends).toEqual([]);
+      expect((await replayed(service, cancelled.id)).ends).toEqual([]);
     }
 
     const deleted = streamed(one);
@@ -233,7 +233,7 @@ describe('two processes on PostgreSQL', () => {
         await expect
           .poll(async () => (await at(service).retrieve(brief)).status, { timeout: 30_000, interval: 500 })
           .toBe('incomplete');
-        expect((await told(service, first.id)).events).toEqual(first.events);
+        expect((await replayed(service, first.id)).events).toEqual(first.events);
         const last = first.events.at(-1);
         assert(last?.type === 'response.incomplete');
         expect((await at(service).retrieve(first.id)).output).toEqual(last.response.output);
@@ -253,7 +253,7 @@ test('one process on SQLite: unfinished answers of a killed process have failed 
   expect(await first.ended).toBe('cut');
   const back = await start('sqlite', { isShared: false });
   for (const id of [first.id, polled]) expect(await at(back).retrieve(id)).toMatchObject(LOST);
-  const whole = await told(back, first.id);
+  const whole = await replayed(back, first.id);
   expect(whole.events.slice(0, first.events.length)).toEqual(first.events);
   expect(whole.ends).toEqual(['response.failed']);
   expect((await at(back).retrieve(done.id)).output).toEqual(done.output);

@@ -45,13 +45,13 @@ it('refuses writes, answers reads, and the running job continues when the lock i
   // Each of these would wait for the lock's end if anything blocked the event loop.
   let isRefused = false;
   void refused.finally(() => (isRefused = true));
-  const told = new Set<string>();
+  const reported = new Set<string>();
   while (!isRefused) {
     const health = await fetch(`${service.url}/health`);
     expect(health.status).toBe(200);
     const text = await health.text();
     expect(text).not.toContain(service.dataDirectory);
-    if (text.includes('degraded')) told.add(text.replaceAll(/\d+/g, 'N'));
+    if (text.includes('degraded')) reported.add(text.replaceAll(/\d+/g, 'N'));
   }
   const response = await refused;
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
@@ -59,7 +59,7 @@ it('refuses writes, answers reads, and the running job continues when the lock i
   expect(JSON.parse(body).error).toMatchObject({ code: 'store.busy' });
   expect(body).not.toContain(service.dataDirectory);
   // Reported while it lasted.
-  expect([...told].join()).toContain('another process has held the lock of the database for N s');
+  expect([...reported].join()).toContain('another process has held the lock of the database for N s');
   // In either case the job has not failed.
   other.exec('rollback');
   other.close();

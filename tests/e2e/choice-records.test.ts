@@ -29,7 +29,7 @@ it('choices without tokens train to the same weights, with records that outlived
   const first = await smallService({ dataDirectory: scratch });
   const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
   const base = (await client.servedModels.list()).data[0]!.id;
-  const told = await client.models.register({ project: 'p', name: 'told', base_model: base });
+  const complete = await client.models.register({ project: 'p', name: 'told', base_model: base });
   const recorded = await client.models.register({ project: 'p', name: 'recorded', base_model: base });
   const group = await scoredGroup(client, 'told');
   expect(await first.stop()).toBe(0);
@@ -46,7 +46,7 @@ it('choices without tokens train to the same weights, with records that outlived
       const [step] = await again.trainingJobs.gradientSteps(job.id);
       return { step: step as Record<string, number>, counts: (await again.trainingJobs.retrieve(job.id)).counts };
     };
-    const [one, two] = [await train(told.id, group), await train(recorded.id, messagesAlone(group))];
+    const [one, two] = [await train(complete.id, group), await train(recorded.id, messagesAlone(group))];
     const [digest, sameDigest] = await Promise.all(
       ['told', 'recorded'].map(
         async (model) =>

@@ -196,14 +196,14 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
 
   it('chat sends one message, with -m and from stdin', async () => {
     const once = ['chat', 'facts', '--set', 'max_tokens=4', '--set', 'temperature=0', '--url', service.url];
-    const said = await trainyard([...once, '-m', 'Question 1']);
-    expect(said).toMatchObject({ code: 0, stderr: '' });
-    expect(said.stdout.endsWith('\n')).toBe(true);
-    expect(await trainyard(once, 'Question 1\n')).toEqual(said);
+    const printedLines = await trainyard([...once, '-m', 'Question 1']);
+    expect(printedLines).toMatchObject({ code: 0, stderr: '' });
+    expect(printedLines.stdout.endsWith('\n')).toBe(true);
+    expect(await trainyard(once, 'Question 1\n')).toEqual(printedLines);
     const json = await trainyard([...once, '-m', 'Question 1', '--json']);
     const answer = JSON.parse(json.stdout) as { choices: { message: { content: string } }[]; model: string };
     expect(answer.model).toBe('local/sft/facts:step1');
-    expect(`${answer.choices[0]!.message.content}\n`).toBe(said.stdout);
+    expect(`${answer.choices[0]!.message.content}\n`).toBe(printedLines.stdout);
     const refused = await trainyard(['chat', '-m', 'x', '--set', 'temperature=-1', '--url', service.url]);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^trainyard: 400: `temperature`: /)]);
     const unknown = await trainyard(['chat', 'nobody', '-m', 'x', '--url', service.url]);

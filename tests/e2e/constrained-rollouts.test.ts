@@ -37,12 +37,12 @@ it('rollouts are trained under their sampling distribution, with any sampling op
       // Records are found by tokens and log-probabilities.
       const found = await train('found', withoutRecords(group));
       expect(found.job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
-      const told = await train('told', withoutRecords(group, 1e-3));
-      console.log(`${way}, without records: gap ${told.metrics['logprob_gap_mean']}`);
+      const plain = await train('told', withoutRecords(group, 1e-3));
+      console.log(`${way}, without records: gap ${plain.metrics['logprob_gap_mean']}`);
       // The client received the model's own log-probabilities, only with the mask of a constraint.
-      expect(told.metrics['logprob_gap_mean']).toBeGreaterThan(0.05);
-      expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
-      expect(codesOf(told.job)).toContain('sampling_unknown');
+      expect(plain.metrics['logprob_gap_mean']).toBeGreaterThan(0.05);
+      expect(plain.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
+      expect(codesOf(plain.job)).toContain('sampling_unknown');
     }
     const greedy = async () =>
       (await scoredGroup(client, 'sampler', { n: 1, fields: { temperature: 0 } })).trajectories[0]!;

@@ -29,8 +29,8 @@ const MINUTE_BEHIND = clock('-60s');
  * do not reach.
  */
 function clock(shift: string): Record<string, string> {
-  const told = execFileSync('faketime', ['-f', shift, 'env'], { encoding: 'utf8' });
-  const value = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(told)![1]!;
+  const seen = execFileSync('faketime', ['-f', shift, 'env'], { encoding: 'utf8' });
+  const value = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(seen)![1]!;
   return { FAKETIME: value('FAKETIME'), LD_PRELOAD: value('LD_PRELOAD') };
 }
 

@@ -76,8 +76,12 @@ describe('blocks of the pages', () => {
       for (const block of blocks.filter(canRun)) {
         const edit = (text: string) => text.replaceAll(README_ADDRESS, new URL(service.url).host);
         const { code, output, errors } = await runBlock(block, { cwd, env, edit });
-        const said = code === 0 ? '' : errors + output;
-        expect({ at: `${page}:${block.line}`, code, said }).toEqual({ at: `${page}:${block.line}`, code: 0, said: '' });
+        const failure = code === 0 ? '' : errors + output;
+        expect({ at: `${page}:${block.line}`, code, output: failure }).toEqual({
+          at: `${page}:${block.line}`,
+          code: 0,
+          output: '',
+        });
         // For curl a refusal is an answer.
         expect({ at: `${page}:${block.line}`, error: /\{"detail":.*/.exec(output)?.[0] }).toEqual({
           at: `${page}:${block.line}`,

@@ -65,8 +65,8 @@ test('a job is started once, reported once to each watcher, charged once, and ca
   const [one, two] = clients;
   const groups = await tenLongGroups(one, BASE, WITH_LOGPROBS);
   const jobs = await Promise.all(['a', 'b', 'c'].map((name) => submit(groups, name, 2)));
-  const told = await Promise.all(jobs.flatMap(({ id }) => [watched(one, id), watched(two, id)]));
-  for (const events of told) {
+  const received = await Promise.all(jobs.flatMap(({ id }) => [watched(one, id), watched(two, id)]));
+  for (const events of received) {
     expect(eventTypes(events)).toEqual(['training_started', 'gradient_step', 'gradient_step', 'training_ended']);
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   }

@@ -116,7 +116,7 @@ const all = (count: number, status = 200): number[] => Array.from({ length: coun
 
 test('through either proxy a seed gives the same tokens, streams arrive as generated, and the engine cannot be reached directly', async () => {
   expect(await states(api)).toEqual(['up', 'up']);
-  const said = new Set<string>();
+  const distinct = new Set<string>();
   for (const name of ['bytes', 'nginx']) {
     // The other is unreachable meanwhile, so that this one gets it.
     const other = name === 'bytes' ? 'nginx' : 'bytes';
@@ -126,7 +126,7 @@ test('through either proxy a seed gives the same tokens, streams arrive as gener
     const answer = await api.ask('/chat/completions', body);
     expect(answer.status).toBe(200);
     const { choices } = (await answer.json()) as { choices: object[] };
-    said.add(JSON.stringify(choices));
+    distinct.add(JSON.stringify(choices));
     const stream = await openedStream(api, chat('streams', { max_tokens: 300 }));
     const end = await stream.end;
     expect(end).toMatchObject({ isDone: true, error: null, broken: null, numTokens: 300 });
@@ -153,7 +153,7 @@ test('through either proxy a seed gives the same tokens, streams arrive as gener
     network.heal();
     await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
   }
-  expect(said.size).toBe(1);
+  expect(distinct.size).toBe(1);
 
   for (const name of ['bytes', 'nginx']) {
     const socket = connect(ENGINE_PORT, machineOf(name).address);

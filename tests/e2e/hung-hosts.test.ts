@@ -28,16 +28,16 @@ const hello = () =>
   client.chat.completions.create({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
 
 /** Messages of `/health` until it is healthy again, without numbers. */
-async function toldUntilHealthy(): Promise<string[]> {
-  const told = new Set<string>();
+async function messagesUntilHealthy(): Promise<string[]> {
+  const reports = new Set<string>();
   for (;;) {
     const response = await fetch(`${service.url}/health`);
     const { status, reasons } = (await response.json()) as {
       status: string;
       reasons: { part: string; reason: string }[];
     };
-    if (status === 'healthy' && told.size > 0) return [...told];
-    for (const { part, reason } of reasons) told.add(`${part}: ${reason.replaceAll(/\d+/g, 'N')}`);
+    if (status === 'healthy' && reports.size > 0) return [...reports];
+    for (const { part, reason } of reasons) reports.add(`${part}: ${reason.replaceAll(/\d+/g, 'N')}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
@@ -47,12 +47,12 @@ it('a stopped engine host ends its requests with one clear error each and is rep
   const response = await longStream(service, base);
   const stopped = hostOf(service.pid, 'engine');
   process.kill(stopped, 'SIGSTOP');
-  const told = toldUntilHealthy();
+  const reports = messagesUntilHealthy();
   const error = await errorOfCutStream(response);
   expect(error.code).toBe('engine.host_lost');
   expect(error.message).toContain('it gave no sign of life for');
   expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
-  expect(await told).toContain('inference: no sign of life for N s');
+  expect(await reports).toContain('inference: no sign of life for N s');
   expect(hostOf(service.pid, 'engine')).not.toBe(stopped);
 }, 240_000);
 
@@ -67,9 +67,9 @@ it('a stopped trainer host loses its cores, sampling continues, and so does the 
   for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'training_started') break;
   const stopped = hostOf(service.pid, 'trainer');
   process.kill(stopped, 'SIGSTOP');
-  const told = toldUntilHealthy();
+  const reports = messagesUntilHealthy();
   expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
-  expect(await told).toContain('training: no sign of life for N s');
+  expect(await reports).toContain('training: no sign of life for N s');
   expect(hostOf(service.pid, 'trainer')).not.toBe(stopped);
   expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
 }, 240_000);

@@ -89,14 +89,14 @@ async function outcomeOf({ jobId, modelId }: Submitted) {
 
 async function untilStep({ jobId }: Submitted, numSteps = 1): Promise<void> {
   const near = database.nearby(url);
-  const told = async () =>
+  const reportedSteps = async () =>
     (
       await queryServer<{ n: number }>(
         near,
         `select count(*) as n from job_events where job_id = '${jobId}' and type = 'gradient_step'`,
       )
     )[0]?.n ?? 0;
-  while ((await told()) < numSteps) await new Promise((over) => setTimeout(over, 5));
+  while ((await reportedSteps()) < numSteps) await new Promise((over) => setTimeout(over, 5));
 }
 
 /** Connections that the server holds for a machine. */

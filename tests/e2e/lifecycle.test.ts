@@ -89,9 +89,9 @@ it('requests that outlast the drain end with an error of their own, not with a c
     });
   const whole = Array.from({ length: 4 }, () => chat(false));
   const streams = await Promise.all(Array.from({ length: 12 }, () => chat(true)));
-  const told = streams.map((answer) => answer.text());
+  const reported = streams.map((answer) => answer.text());
   await service.close();
-  for (const text of await Promise.all(told)) {
+  for (const text of await Promise.all(reported)) {
     const ends = text.split('\n\n').filter((event) => event.includes('"error"') || event.includes('[DONE]'));
     expect(ends).toEqual([expect.stringContaining('engine.host_lost'), 'data: [DONE]']);
   }

@@ -100,9 +100,12 @@ const numTold = async (jobId: string) => await store.countEvents(jobId, 'gradien
 /** Waits until the job has reported more than the blobs have. */
 async function untilAhead(jobId: string, { lines }: Trainer): Promise<void> {
   for (;;) {
-    const [kept, told, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.getJob(jobId)];
-    if (kept > 0 && told > kept) return;
-    assert(job?.finishedAt === null, `${told} steps were reported, ${kept} are in the blobs: ${lines.join('\n')}`);
+    const [kept, numReported, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.getJob(jobId)];
+    if (kept > 0 && numReported > kept) return;
+    assert(
+      job?.finishedAt === null,
+      `${numReported} steps were reported, ${kept} are in the blobs: ${lines.join('\n')}`,
+    );
     await new Promise((over) => setTimeout(over, 5));
   }
 }
@@ -167,7 +170,7 @@ test("jobs of both kinds continue on another machine without the first one's dis
       const { id } = await submit[kind](moved.id);
       await untilAhead(id, trainer);
       await lose(trainer);
-      const [kept, told] = [await snapshotSteps(id), await numTold(id)];
+      const [kept, numReported] = [await snapshotSteps(id), await numTold(id)];
       const before = (await client.trainingJobs.events(id)).data.filter(({ type }) => type === 'gradient_step');
       expect(kept).toBeGreaterThanOrEqual(EVERY_STEPS);
       expect(keptDirectories().length).toBeLessThanOrEqual(2);
@@ -179,14 +182,14 @@ test("jobs of both kinds continue on another machine without the first one's dis
       );
       const events = (await client.trainingJobs.events(id, { limit: 100 })).data;
       const after = events.filter(({ type }) => type === 'gradient_step');
-      expect(after.slice(0, told)).toEqual(before);
+      expect(after.slice(0, numReported)).toEqual(before);
       expect(after.map(measured)).toHaveLength(expected.length);
       expect(steps).toHaveLength(expected.length);
       expect(events.filter(({ type }) => type === 'training_ended')).toHaveLength(1);
       expect(await digestOf(moved.id)).toBe(await digestOf(undisturbed.id));
       await expect.poll(keptDirectories).toEqual([]);
       console.log(
-        `${kind}: ${told} of ${expected.length} steps reported when the machine was lost, ${kept} in the blobs: ${told - kept} computed twice, digest ${(await digestOf(moved.id))?.slice(0, 8)} as undisturbed`,
+        `${kind}: ${numReported} of ${expected.length} steps reported when the machine was lost, ${kept} in the blobs: ${numReported - kept} computed twice, digest ${(await digestOf(moved.id))?.slice(0, 8)} as undisturbed`,
       );
     }
 
@@ -197,9 +200,9 @@ test("jobs of both kinds continue on another machine without the first one's dis
     await endInOrder(trainer);
     expect(trainer.child.exitCode).toBe(0);
     rmSync(trainer.dataDirectory, { recursive: true });
-    const told = await numTold(id);
-    expect(await snapshotSteps(id)).toBe(told);
-    console.log(`shut down after ${told} steps: 0 computed twice`);
+    const numReported = await numTold(id);
+    expect(await snapshotSteps(id)).toBe(numReported);
+    console.log(`shut down after ${numReported} steps: 0 computed twice`);
 
     // A trainer without its base model does not take it, and its reason to wait is readable.
     const other = await startTrainer('other', 'some/other-model');

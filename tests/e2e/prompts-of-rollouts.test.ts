@@ -65,7 +65,12 @@ const recorded = (content: string, { record_id: recordId }: { record_id: string 
 });
 
 /** A choice with all its data, including its prompt, and without a record. */
-const told = (content: string, promptIds: readonly number[], ids: readonly number[], logprobs: readonly number[]) => ({
+const complete = (
+  content: string,
+  promptIds: readonly number[],
+  ids: readonly number[],
+  logprobs: readonly number[],
+) => ({
   finish_reason: 'length',
   message: { role: 'assistant', content },
   token_ids: ids,
@@ -77,7 +82,7 @@ async function completed(prompt: string | readonly number[], seed: number) {
   const body = { ...SAMPLED, prompt, seed, logprobs: 0, return_token_ids: true };
   const { choices } = await post<Completion>('/v1/completions', body);
   const [{ text, token_ids: ids, prompt_token_ids: promptIds, logprobs }] = choices as [(typeof choices)[number]];
-  return { ids: ids!, choice: told(text, promptIds!, ids!, logprobs!.token_logprobs as number[]) };
+  return { ids: ids!, choice: complete(text, promptIds!, ids!, logprobs!.token_logprobs as number[]) };
 }
 
 const THINKING = `{% for message in messages %}<|im_start|>{{ message.role }}
@@ -134,7 +139,7 @@ const WAYS: Readonly<Record<string, (seed: number) => Promise<Item[]>>> = {
       const { choices } = await post<GenerateTokensAnswer>('/inference/v1/generate', body);
       const [{ token_ids: ids, logprobs }] = choices as [(typeof choices)[number]];
       const content = logprobs!.content as { logprob: number }[];
-      return told('', promptIds, ids!, content.map(({ logprob }) => logprob)); // prettier-ignore
+      return complete('', promptIds, ids!, content.map(({ logprob }) => logprob)); // prettier-ignore
     };
     const one = await ask([5, 6, 7]);
     return [FIRST, one, SECOND, await ask([5, 6, 7, ...one.token_ids, 28])];

@@ -104,7 +104,7 @@ test('two API processes and a trainer are one service; a trainer that dies is re
     expect(events.filter((type) => type === 'gradient_step')).toHaveLength(3);
     expect(events.filter((type) => type === 'training_ended')).toHaveLength(1);
 
-    const said = await Promise.all(
+    const reported = await Promise.all(
       [one, two].map(async (client) => {
         const { choices } = await client.chat.completions.create({
           model: 'agent',
@@ -116,7 +116,7 @@ test('two API processes and a trainer are one service; a trainer that dies is re
         return choices[0]!.token_ids;
       }),
     );
-    expect(said[0]).toEqual(said[1]);
+    expect(reported[0]).toEqual(reported[1]);
 
     // A stop request at one process stops the job in the trainer.
     const long = await one.trainingJobs.create({

@@ -48,7 +48,7 @@ function environment(megabytes: number): Record<string, string> {
 }
 
 const messages = [{ role: 'user' as const, content: 'What is the capital of France?' }];
-const say = async (model: string, fields: object = {}) => {
+const reply = async (model: string, fields: object = {}) => {
   const request = { model, messages, seed: 3, max_tokens: 12, logprobs: true, ...fields };
   const { choices } = await openai.chat.completions.create(request);
   return choices[0]!.logprobs!.content!.map(({ token, logprob }) => [token, logprob]);
@@ -69,13 +69,17 @@ it('lists both with their lengths, before the second one has been in memory', as
 it(
   'answers from each in turns, and a seed gives the same tokens before and after the model was unloaded',
   async () => {
-    const first = await say(LARGE);
-    const tiny = await say(TINY);
-    expect(await say(LARGE)).toEqual(first);
+    const first = await reply(LARGE);
+    const tiny = await reply(TINY);
+    expect(await reply(LARGE)).toEqual(first);
     const turns = [`${LARGE} is unloaded`, `${TINY} is loaded`, `${TINY} is unloaded`, `${LARGE} is loaded`];
     expect(moves()).toEqual(turns);
-    await expect(say(TINY, { max_tokens: 513 })).rejects.toMatchObject({ status: 400 });
-    const together = await Promise.all([say(LARGE, { temperature: 0 }), say(TINY), say(LARGE, { temperature: 0 })]);
+    await expect(reply(TINY, { max_tokens: 513 })).rejects.toMatchObject({ status: 400 });
+    const together = await Promise.all([
+      reply(LARGE, { temperature: 0 }),
+      reply(TINY),
+      reply(LARGE, { temperature: 0 }),
+    ]);
     expect(together[1]).toEqual(tiny);
     expect(await client.service.isHealthy()).toBe(true);
   },
@@ -97,7 +101,7 @@ it(
         experimental_config: { learning_rate: 1e-3 },
       });
       await client.trainingJobs.gradientSteps(job.id);
-      const [before, after] = [await say(`${root}:step0`), await say(`${root}:step1`)];
+      const [before, after] = [await reply(`${root}:step0`), await reply(`${root}:step1`)];
       expect(before.length).toBeGreaterThan(0);
       expect(after).not.toEqual(before);
     }

@@ -113,17 +113,19 @@ describe('an echo', () => {
     const reply = sampled!.token_ids!;
     const whole = { prompt: [...sampled!.prompt_token_ids!, ...reply], echo: true, max_tokens: 0, logprobs: 2 };
     const [echoed] = (await answer<Completion>('/completions', whole)).choices;
-    const told = echoed!.logprobs!;
-    expect(told.tokens).toHaveLength(whole.prompt.length);
-    expect(told.token_logprobs[0]).toBeNull();
-    const differences = told.token_logprobs
+    const reported = echoed!.logprobs!;
+    expect(reported.tokens).toHaveLength(whole.prompt.length);
+    expect(reported.token_logprobs[0]).toBeNull();
+    const differences = reported.token_logprobs
       .slice(-reply.length)
       .map((logprob, index) => Math.abs(logprob! - sampled!.logprobs!.token_logprobs[index]!));
     console.log(`largest difference of a log-probability between sampling and echo: ${Math.max(...differences)}`);
     // The same weights in batches of other shapes.
     expect(Math.max(...differences)).toBeLessThan(0.05);
-    expect(told.tokens.slice(-reply.length)).toEqual(sampled!.logprobs!.tokens);
-    expect(told.tokens.every((token, index) => echoed!.text.startsWith(token, told.text_offset[index]))).toBe(true);
+    expect(reported.tokens.slice(-reply.length)).toEqual(sampled!.logprobs!.tokens);
+    expect(reported.tokens.every((token, index) => echoed!.text.startsWith(token, reported.text_offset[index]))).toBe(
+      true,
+    );
     // Keyed by id, the prompt's own token first.
     expect(echoed!.prompt_logprobs).toHaveLength(whole.prompt.length);
 
@@ -131,9 +133,9 @@ describe('an echo', () => {
     const [first] = stream.split('\n\n');
     const [chunk] = (JSON.parse(first!.slice('data: '.length)) as CompletionChunk).choices;
     expect(chunk).toMatchObject({ text: echoed!.text, finish_reason: 'length' });
-    expect(chunk!.logprobs!.tokens).toEqual(told.tokens);
+    expect(chunk!.logprobs!.tokens).toEqual(reported.tokens);
     const again = chunk!.logprobs!.token_logprobs.map((logprob, index) =>
-      Math.abs((logprob ?? 0) - (told.token_logprobs[index] ?? 0)),
+      Math.abs((logprob ?? 0) - (reported.token_logprobs[index] ?? 0)),
     );
     expect(Math.max(...again)).toBeLessThan(0.05);
   });

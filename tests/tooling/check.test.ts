@@ -22,23 +22,23 @@ test('a repository without faults passes every step, and each prints its seconds
   expect(exitCode).toBe(0);
 });
 
-const FAULTS: { fault: string; step: string; says: string; changes: Record<string, string> }[] = [
+const FAULTS: { fault: string; step: string; message: string; changes: Record<string, string> }[] = [
   {
     fault: 'an unawaited promise',
     step: 'lint',
-    says: 'no-floating-promises',
+    message: 'no-floating-promises',
     changes: { [INDEX]: `${useOfNative}\nexport function start(work: () => Promise<void>): void {\n  work();\n}\n` },
   },
   {
     fault: 'an import against the arrows',
     step: 'arrows',
-    says: 'native may import no other package',
+    message: 'native may import no other package',
     changes: { 'packages/native/src/index.ts': `import '@trainyard/tokenizer';\n\nexport const vocabSize = 49_152;\n` },
   },
   {
     fault: 'a dynamic import against the arrows',
     step: 'arrows',
-    says: 'native may import no other package',
+    message: 'native may import no other package',
     changes: {
       'packages/native/src/index.ts': `export const vocabSize = 49_152;\nawait import('@trainyard/engine');\n`,
     },
@@ -46,25 +46,25 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a deep import',
     step: 'arrows',
-    says: 'symbols that index.ts does not export are private',
+    message: 'symbols that index.ts does not export are private',
     changes: { [INDEX]: useOfNative.replace('@trainyard/native', '@trainyard/native/src/index.ts') },
   },
   {
     fault: 'a Node.js import in a package for browsers',
     step: 'arrows',
-    says: 'also runs in a browser',
+    message: 'also runs in a browser',
     changes: { 'packages/protocol/src/index.ts': `import 'node:fs';\n` },
   },
   {
     fault: 'a relative path into another package',
     step: 'arrows',
-    says: 'imports ../../native/src/index.ts, outside its package',
+    message: 'imports ../../native/src/index.ts, outside its package',
     changes: { [INDEX]: useOfNative.replace('@trainyard/native', '../../native/src/index.ts') },
   },
   {
     fault: 'a dependency against the arrows',
     step: 'arrows',
-    says: 'dependencies has @trainyard/tokenizer; native may import no other package',
+    message: 'dependencies has @trainyard/tokenizer; native may import no other package',
     changes: {
       'packages/native/package.json': `{ "name": "@trainyard/native", "version": "0.1.0", "dependencies": { "@trainyard/tokenizer": "0.1.0" } }\n`,
     },
@@ -72,13 +72,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a package that is missing in the table of arrows',
     step: 'arrows',
-    says: 'packages/utils: not in the table',
+    message: 'packages/utils: not in the table',
     changes: { 'packages/utils/package.json': `{ "name": "@trainyard/utils", "version": "0.1.0" }\n` },
   },
   {
     fault: 'types that form a cycle between two files',
     step: 'rooms',
-    says: 'packages/native/src: index.ts → size.ts → index.ts: import cycle between files',
+    message: 'packages/native/src: index.ts → size.ts → index.ts: import cycle between files',
     changes: {
       'packages/native/src/index.ts': `import type { Size } from './size.ts';\n\nexport type Vocabulary = { size: Size };\n`,
       'packages/native/src/size.ts': `export type Size = import('./index.ts').Vocabulary['size'];\n`,
@@ -87,7 +87,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'rooms that import each other, though no file does',
     step: 'rooms',
-    says: 'packages/engine/src/: batching → sampling → batching: 2 rooms form an import cycle',
+    message: 'packages/engine/src/: batching → sampling → batching: 2 rooms form an import cycle',
     changes: {
       'packages/engine/src/sampling/draw.ts': `export { turn } from '../batching/turn.ts';\n`,
       'packages/engine/src/sampling/row.ts': `export const row = 1;\n`,
@@ -98,7 +98,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'folders of a room that import each other',
     step: 'rooms',
-    says: 'packages/engine/src/batching/: fill → plan → fill: 2 rooms form an import cycle',
+    message: 'packages/engine/src/batching/: fill → plan → fill: 2 rooms form an import cycle',
     changes: {
       'packages/engine/src/batching/plan/draw.ts': `export { turn } from '../fill/turn.ts';\n`,
       'packages/engine/src/batching/plan/row.ts': `export const row = 1;\n`,
@@ -109,7 +109,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a wing that imports one above it',
     step: 'rooms',
-    says: 'packages/server/src/seams/clock.ts: imports jobs/lease.ts, of a wing above its own',
+    message: 'packages/server/src/seams/clock.ts: imports jobs/lease.ts, of a wing above its own',
     changes: {
       'packages/server/src/seams/clock.ts': `export { lease } from '../jobs/lease.ts';\n`,
       'packages/server/src/jobs/lease.ts': `export const lease = 1;\n`,
@@ -118,13 +118,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a folder outside the wings',
     step: 'rooms',
-    says: 'packages/server/src/extras/clock.ts: in none of the wings seams, training-data',
+    message: 'packages/server/src/extras/clock.ts: in none of the wings seams, training-data',
     changes: { 'packages/server/src/extras/clock.ts': `export const clock = 1;\n` },
   },
   {
     fault: 'a folder with too many files',
     step: 'rooms',
-    says: 'packages/native/src/gguf: holds 21 files, tests apart; at most 20',
+    message: 'packages/native/src/gguf: holds 21 files, tests apart; at most 20',
     changes: Object.fromEntries(
       Array.from({ length: 21 }, (_, index) => [
         `packages/native/src/gguf/part-${index}.ts`,
@@ -135,7 +135,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a testing module exported by an index',
     step: 'rooms',
-    says: 'packages/engine/src/index.ts: imports testing/scripted.ts, which is for tests',
+    message: 'packages/engine/src/index.ts: imports testing/scripted.ts, which is for tests',
     changes: {
       'packages/engine/src/testing/scripted.ts': `export const scripted = 1;\n`,
       'packages/engine/src/index.ts': `export { scripted } from './testing/scripted.ts';\n`,
@@ -144,7 +144,7 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a testing module of another package',
     step: 'rooms',
-    says: 'packages/server/src/service/start-service.ts: imports @trainyard/engine/testing, which is for tests',
+    message: 'packages/server/src/service/start-service.ts: imports @trainyard/engine/testing, which is for tests',
     changes: {
       'packages/server/src/service/start-service.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nexport const open = openScriptedEngine;\n`,
       'packages/server/src/service.test.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nopenScriptedEngine();\n`,
@@ -153,64 +153,64 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a type error in a package',
     step: 'types',
-    says: "error TS2322: Type 'number' is not assignable to type 'string'",
+    message: "error TS2322: Type 'number' is not assignable to type 'string'",
     changes: { [INDEX]: `${useOfNative}export const lastText: string = lastTokenId;\n` },
   },
   {
     fault: 'a type error in a script',
     step: 'types',
-    says: 'error TS2345',
+    message: 'error TS2345',
     changes: { 'scripts/hello.mjs': `console.log(Number.parseInt(5));\n` },
   },
   {
     fault: 'a file with double quotes',
     step: 'format',
-    says: INDEX,
+    message: INDEX,
     changes: { [INDEX]: useOfNative.replaceAll("'", '"') },
   },
   {
     fault: 'a line of prose that is too wide',
     step: 'prose',
-    says: 'docs/page.md: prose wider than 160 columns',
+    message: 'docs/page.md: prose wider than 160 columns',
     changes: { 'docs/page.md': `${'word '.repeat(33)}end\n\n| ${'tables may be wide '.repeat(12)}|\n` },
   },
   {
     fault: 'a docstring that starts with half a sentence',
     step: 'english',
-    says: 'packages/native: docstrings that begin with What, Of, How, Who, Where, Whether or By: 1, at most 0',
+    message: 'packages/native: docstrings that begin with What, Of, How, Who, Where, Whether or By: 1, at most 0',
     changes: { 'packages/native/src/index.ts': `\n/**\n * What it is.\n */\nexport const lastTokenId = 49_151;\n` },
   },
   {
     fault: 'a page with too many noun clauses',
     step: 'english',
-    says: 'docs: noun clauses with "what": 3334 per 10,000 words, at most 6',
+    message: 'docs: noun clauses with "what": 3334 per 10,000 words, at most 6',
     changes: { 'docs/page.md': 'See what happens.\n' },
   },
   {
     fault: 'an unused file',
     step: 'dead-code',
-    says: 'packages/tokenizer/src/forgotten.ts',
+    message: 'packages/tokenizer/src/forgotten.ts',
     changes: { 'packages/tokenizer/src/forgotten.ts': `export const forgotten = 1;\n` },
   },
   {
     fault: 'an unused dependency',
     step: 'dead-code',
-    says: '@trainyard/native',
+    message: '@trainyard/native',
     changes: { [INDEX]: `export const lastTokenId = 49_151;\n` },
   },
 ];
 
-test.each(FAULTS)('$fault fails the step $step', async ({ fault, step, says, changes }) => {
+test.each(FAULTS)('$fault fails the step $step', async ({ fault, step, message, changes }) => {
   const { exitCode, output, failedSteps } = await check(changes, [step]);
   console.log(
     `${fault}: ${
       output
         .split('\n')
-        .find((line) => line.includes(says))
+        .find((line) => line.includes(message))
         ?.trim() ?? output
     }`,
   );
-  expect(output).toContain(says);
+  expect(output).toContain(message);
   expect(failedSteps).toEqual([step]);
   expect(exitCode).toBe(1);
 });

@@ -16,9 +16,9 @@ test.each([
   [['lab'], 'Usage: npm run lab -- NAME, with NAME one of learn, tour, '],
   [['lab', 'vlm'], 'npm run lab: unknown program "vlm"'],
   [['bench', 'gatway'], 'npm run bench: unknown program "gatway"'],
-])('%j prints the programs and fails', async (args, says) => {
+])('%j prints the programs and fails', async (args, expected) => {
   const { exitCode, output } = await runScript('scripts/run.mjs', args);
-  expect(output).toContain(says);
+  expect(output).toContain(expected);
   expect(exitCode).toBe(2);
 });
 

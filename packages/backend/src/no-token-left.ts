@@ -31,6 +31,6 @@ export function noTokenLeft(masks: TokenMasks, numTokens: number): EngineError {
 }
 
 function saying([first, ...others]: readonly string[], how: string): FieldText {
-  const beside = others.flatMap((field, at) => [at === 0 ? ' together with ' : ' and ', { field }]);
-  return [...naming`${{ field: first! }} must leave a token that a reply can ${how}, got none`, ...beside];
+  const joined = others.flatMap((field, at) => [at === 0 ? ' together with ' : ' and ', { field }]);
+  return [...naming`${{ field: first! }} must leave a token that a reply can ${how}, got none`, ...joined];
 }

@@ -173,16 +173,16 @@ describe('the command line', () => {
       ['completion', 'csh'],
       "command-argument value 'csh' is invalid for argument 'SHELL'. Allowed choices are bash, zsh, fish.",
     ],
-  ])('a wrong command line is two lines and exit code 2: %j', async (args, says) => {
+  ])('a wrong command line is two lines and exit code 2: %j', async (args, expected) => {
     const { exitCode, output } = await trainyard(...args);
     const [line, pointer, ...rest] = output.split('\n');
-    expect(line).toContain(`trainyard: ${says}`);
+    expect(line).toContain(`trainyard: ${expected}`);
     const words = NAMES.includes(args[0]!) ? [args[0]!] : [];
     const below = COMMANDS.map((make) => make()).find((command) => command.name() === args[0])?.commands ?? [];
     if (below.some((command) => command.name() === args[1])) words.push(args[1]!);
     const named = words.map((word) => ` ${word}`).join('');
     // A setting has the same error in the environment and on the command line.
-    if (!says.startsWith('flag')) expect(pointer).toBe(`see "trainyard${named} --help"`);
+    if (!expected.startsWith('flag')) expect(pointer).toBe(`see "trainyard${named} --help"`);
     expect(rest.filter((text) => text !== '')).toEqual([]);
     expect(output).not.toMatch(STACK);
     expect(exitCode).toBe(2);
@@ -268,13 +268,13 @@ test('an unknown variable that looks like a setting is reported by a start and b
   const umask = process.umask();
   onTestFinished(() => void process.umask(umask));
   vi.stubEnv('TRAINYARD_PROT', '9000');
-  const said = 'unknown setting in the environment: TRAINYARD_PROT (did you mean TRAINYARD_PORT?)';
+  const finding = 'unknown setting in the environment: TRAINYARD_PROT (did you mean TRAINYARD_PORT?)';
   const file = join(folder, 'a-file-again');
   await writeFile(file, '');
   const started = await trainyard('serve', '--data-dir', file);
-  expect(started.output).toMatch(`${said}; ignored\ntrainyard: the data folder ${file} cannot be used`);
+  expect(started.output).toMatch(`${finding}; ignored\ntrainyard: the data folder ${file} cannot be used`);
   const examined = await trainyard('doctor', '--url', await deadUrl());
-  expect(examined.output).toContain(`BAD  settings: ${said}\n`);
+  expect(examined.output).toContain(`BAD  settings: ${finding}\n`);
 });
 
 test('the doctor reports missing requirements of bf16', async () => {
@@ -437,8 +437,8 @@ describe('with a service that refuses', () => {
   test('an address below which the service is missing is distinguished from a missing object', async () => {
     const refusal = (param: string | null) =>
       JSON.stringify({ error: { message: 'Not Found', type: 'not_found_error', code: 'request.not_found', param } });
-    const elsewhere = await trainyard('usage', '--url', await answering(404, refusal(null)));
-    expect(elsewhere.output).toBe('trainyard: 404: Not Found; check that --url ends in /v1\n');
+    const wrongPath = await trainyard('usage', '--url', await answering(404, refusal(null)));
+    expect(wrongPath.output).toBe('trainyard: 404: Not Found; check that --url ends in /v1\n');
     const gone = await trainyard('usage', '--url', await answering(404, refusal('model_id')));
     expect(gone.output).toBe('trainyard: 404: Not Found\n');
   });
@@ -446,14 +446,14 @@ describe('with a service that refuses', () => {
   test.each([
     [401, 'the service runs, but rejects this key'],
     [403, 'it lacks the scope inference'],
-  ])('the doctor distinguishes a %i from a dead server', async (status, says) => {
+  ])('the doctor distinguishes a %i from a dead server', async (status, expected) => {
     const server = createServer(({ url }, response) =>
       response.writeHead(url === '/v1/health' ? 200 : status, OURS).end('{}'),
     );
     const url = `${await listening(server)}/v1`;
     const { exitCode, output } = await trainyard('doctor', '--url', url);
     expect(output).toContain(`ok   service at ${url}`);
-    expect(output).toMatch(new RegExp(`^BAD  key in the settings: .*${says}`, 'm'));
+    expect(output).toMatch(new RegExp(`^BAD  key in the settings: .*${expected}`, 'm'));
     expect(exitCode).toBe(1);
   });
 

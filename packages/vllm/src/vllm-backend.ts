@@ -334,10 +334,10 @@ export class VllmBackend implements TokenBackend {
   async #check(server: VllmServer, facts: ServerFacts): Promise<void> {
     const { reference = null } = this.#options;
     const { name } = server;
-    const { schedulingPolicy: told } = facts;
-    if (told !== null && told !== this.#policy)
+    const { schedulingPolicy: reported } = facts;
+    if (reported !== null && reported !== this.#policy)
       throw new UnusableServer(
-        `${name} schedules by ${told}, but --vllm-scheduling-policy is ${this.#policy}: set it to ${told}`,
+        `${name} schedules by ${reported}, but --vllm-scheduling-policy is ${this.#policy}: set it to ${reported}`,
       );
     this.#facts ??= facts;
     const difference = differenceOf(this.#facts, facts);
@@ -382,8 +382,8 @@ export class VllmBackend implements TokenBackend {
     const finish = finishReason === null ? null : this.#finishOf(finishReason, stopReason, tokenIds.at(-1), params);
     const draws =
       reader && logprobs?.map((entry) => reader.read([entry, ...entry.top.filter(({ id }) => id !== entry.id)]));
-    const told = { kind: 'tokens', index, tokenIds, logprobs: asAsked(logprobs, params), finish } as const;
-    return draws == null ? told : { ...told, draws };
+    const reported = { kind: 'tokens', index, tokenIds, logprobs: asAsked(logprobs, params), finish } as const;
+    return draws == null ? reported : { ...reported, draws };
   }
 
   /**

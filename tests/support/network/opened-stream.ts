@@ -49,17 +49,17 @@ async function readEnd(
     broken = error as Error;
   }
   const lines = text.split('\n\n').filter((line) => line !== '');
-  const told = lines
+  const received = lines
     .filter((line) => line.startsWith('data: {') && line.endsWith('}'))
     .map((line) => JSON.parse(line.slice('data: '.length)) as Chunk);
-  const errors = told.flatMap(({ error }) => (error === undefined ? [] : [error]));
+  const errors = received.flatMap(({ error }) => (error === undefined ? [] : [error]));
   return {
     isDone: lines.at(-1) === 'data: [DONE]',
     error: errors[0] ?? null,
     numErrors: errors.length,
     broken,
-    numChunks: told.length,
-    numTokens: told.findLast(({ usage }) => usage != null)?.usage?.completion_tokens ?? null,
+    numChunks: received.length,
+    numTokens: received.findLast(({ usage }) => usage != null)?.usage?.completion_tokens ?? null,
   };
 }
 

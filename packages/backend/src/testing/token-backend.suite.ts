@@ -156,8 +156,10 @@ export function describeTokenBackend(
         expect(entries!.length).toBeGreaterThanOrEqual(2);
         for (const { rank } of entries!) expect(rank).toBeGreaterThanOrEqual(1);
       }
-      const told = stepsOf(sampled).flatMap(({ logprobs }) => logprobs ?? []);
-      const differences = told.map(({ logprob }, at) => Math.abs(logprob - scores[promptIds.length + at]![0]!.logprob));
+      const reported = stepsOf(sampled).flatMap(({ logprobs }) => logprobs ?? []);
+      const differences = reported.map(({ logprob }, at) =>
+        Math.abs(logprob - scores[promptIds.length + at]![0]!.logprob),
+      );
       expect(Math.max(...differences)).toBeLessThan(harness.tolerance);
     });
 
@@ -278,12 +280,12 @@ export function describeTokenBackend(
         const sampled = await sample({ tracesSampling, sampling: { temperature: 1, topK, seed: 3n } });
         const steps = stepsOf(sampled);
         expect(steps.length).toBeGreaterThan(0);
-        return steps.map(({ tokenIds, draws: told }) => ({ tokenIds, told }));
+        return steps.map(({ tokenIds, draws: reported }) => ({ tokenIds, reported }));
       };
       // Only a sampler that traces drops tokens.
-      for (const { tokenIds, told } of await draws(tracesSampling ? 4 : 0)) {
-        expect(told?.length ?? 0).toBe(tracesSampling ? tokenIds.length : 0);
-        for (const [at, draw] of told?.entries() ?? []) {
+      for (const { tokenIds, reported } of await draws(tracesSampling ? 4 : 0)) {
+        expect(reported?.length ?? 0).toBe(tracesSampling ? tokenIds.length : 0);
+        for (const [at, draw] of reported?.entries() ?? []) {
           if (typeof draw === 'string') throw new Error(`the draw is ${draw}`);
           expect(draw.logprob).toBeLessThanOrEqual(0);
           expect(draw.kept!.isComplement).toBe(false);
@@ -291,7 +293,7 @@ export function describeTokenBackend(
           expect([...draw.kept!.ids]).toContain(tokenIds[at]);
         }
       }
-      for (const { told } of await draws(0)) expect(told).toBeUndefined();
+      for (const { reported } of await draws(0)) expect(reported).toBeUndefined();
     });
 
     it('ends requests in flight when it is closed', async () => {

@@ -36,8 +36,8 @@ async function session(...lines: string[]) {
   await talk(client, new Conversation('m'), { input, replies, output });
   replies.end();
   output.end();
-  const [said, told] = await texts;
-  return { asked, said, told };
+  const [said, stderr] = await texts;
+  return { asked, said, stderr };
 }
 
 test('each question is sent with the earlier turns, and only replies go to stdout', async () => {
@@ -47,7 +47,7 @@ test('each question is sent with the earlier turns, and only replies go to stdou
 });
 
 test('fields, the system message and the model are set on the way', async () => {
-  const { asked, told } = await session(
+  const { asked, stderr } = await session(
     '/set temperature 0.7',
     '/system Be brief.',
     '/model other',
@@ -64,27 +64,27 @@ test('fields, the system message and the model are set on the way', async () => 
     'the model is local/p/other:step2',
     'temperature is back to its default',
   ])
-    expect(told).toContain(`${line}\n`);
+    expect(stderr).toContain(`${line}\n`);
 });
 
 test('a question can be removed, and a refused one is not kept', async () => {
-  const { asked, told } = await session('a', '/undo', 'refused', 'c', '/reset', 'd');
-  expect(told).toContain('400: too hot\n');
+  const { asked, stderr } = await session('a', '/undo', 'refused', 'c', '/reset', 'd');
+  expect(stderr).toContain('400: too hot\n');
   expect(asked.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1]);
 });
 
 test('a service that is away ends a question, and no conversation', async () => {
-  const { asked, told } = await session('a', 'away', 'b');
-  expect(told).toContain('http://h/v1: fetch failed\n');
+  const { asked, stderr } = await session('a', 'away', 'b');
+  expect(stderr).toContain('http://h/v1: fetch failed\n');
   expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
 });
 
 test('it ends at /exit, and reports unknown commands', async () => {
-  const { asked, told } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
+  const { asked, stderr } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
   expect(asked).toEqual([]);
-  expect(told).toContain('there is no /fly; /help lists what there is\n');
-  expect(told).toContain('give a field and a value');
-  expect(told).toContain('404: no such model\n');
-  expect(told).toContain('model m\n');
-  expect(told).toContain('/unset FIELD');
+  expect(stderr).toContain('there is no /fly; /help lists what there is\n');
+  expect(stderr).toContain('give a field and a value');
+  expect(stderr).toContain('404: no such model\n');
+  expect(stderr).toContain('model m\n');
+  expect(stderr).toContain('/unset FIELD');
 });

@@ -125,12 +125,12 @@ async function answer(
   { replies, signal }: { replies: NodeJS.WritableStream; signal: AbortSignal },
 ): Promise<void> {
   conversation.ask(text);
-  let said = '';
+  let content = '';
   try {
     const stream = await client.chat.completions.create({ ...conversation.request(), stream: true }, { signal });
     for await (const chunk of stream) {
       const piece = chunk.choices[0]?.delta.content ?? '';
-      said += piece;
+      content += piece;
       replies.write(replyFor(replies, piece));
     }
   } catch (error) {
@@ -141,5 +141,5 @@ async function answer(
     }
   }
   replies.write('\n');
-  conversation.answered(said);
+  conversation.answered(content);
 }

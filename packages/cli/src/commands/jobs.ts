@@ -100,9 +100,9 @@ function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string,
   return tableOf(columns, rows, widthOf(process.stdout));
 }
 
-function tookOf({ started_at: begun, finished_at: ended }: TrainingJobObject, nowMs: number): string {
-  if (begun === null) return '-';
-  return durationOf((ended ?? nowMs / 1000) - begun);
+function tookOf({ started_at: startedAt, finished_at: ended }: TrainingJobObject, nowMs: number): string {
+  if (startedAt === null) return '-';
+  return durationOf((ended ?? nowMs / 1000) - startedAt);
 }
 
 function watchCommand(): Command {

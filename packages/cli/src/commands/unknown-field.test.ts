@@ -26,8 +26,8 @@ test.each([
   ['step', 'unknown chat field step (did you mean stop?); http://h:1/docs lists all fields'],
   ['t', 'unknown chat field t; http://h:1/docs lists all fields'],
   ['colour', 'unknown chat field colour; http://h:1/docs lists all fields'],
-])('the field %s is none of the service', async (name, said) => {
-  expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(said);
+])('the field %s is none of the service', async (name, expected) => {
+  expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(expected);
 });
 
 test('fields of the service are accepted, and no request is made if none is set', async () => {

@@ -32,10 +32,10 @@ export async function watchJob(
   options: { isJson: boolean; signal: AbortSignal },
 ): Promise<TrainingJobObject> {
   const { isJson, signal } = options;
-  const say = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
-  say(await begunLine(client, job));
+  const printLine = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
+  printLine(await begunLine(client, job));
   // Some are known before the job starts; their events follow again.
-  for (const warning of job.warnings) say(warningLines(warning));
+  for (const warning of job.warnings) printLine(warningLines(warning));
   const warned = new Set(job.warnings.map(({ code }) => code));
   let numAll: number | null = null;
   let numDone = 0;
@@ -50,12 +50,12 @@ export async function watchJob(
       case 'gradient_step': {
         numDone += 1;
         sinceMs ??= ((await client.trainingJobs.retrieve(job.id, { signal })).started_at ?? Infinity) * 1000;
-        say(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, client.now())));
+        printLine(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, client.now())));
         break;
       }
       case 'warning':
         if (!warned.has(textIn(event, 'code')))
-          say(warningLines({ message: textIn(event, 'message'), suggestion: textIn(event, 'suggestion') }));
+          printLine(warningLines({ message: textIn(event, 'message'), suggestion: textIn(event, 'suggestion') }));
         break;
       case 'training_ended':
         reached = numberIn(event, 'step');
@@ -68,10 +68,10 @@ export async function watchJob(
     throw new CommandError(
       `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'unknown reason')}`,
     );
-  say(endedLine(ended, reached));
+  printLine(endedLine(ended, reached));
   // Steps scroll by, so the warning about rollouts without effect must be the last output.
   const nothing = ended.warnings.find(({ code }) => code === 'nothing_trained');
-  if (nothing !== undefined) say(`warning: ${oneLine(nothing.message)}\n         ${oneLine(nothing.suggestion)}`);
+  if (nothing !== undefined) printLine(`warning: ${oneLine(nothing.message)}\n         ${oneLine(nothing.suggestion)}`);
   return ended;
 }
 

@@ -47,8 +47,8 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   process.umask(0o077);
   const unknown = unknownVariables(process.env);
   if (unknown.length > 0) {
-    const say = serviceLog(config, writeLine);
-    for (const line of unknown) say(`${line}; ignored`);
+    const log = serviceLog(config, writeLine);
+    for (const line of unknown) log(`${line}; ignored`);
   }
   await refuseUnstartable(config);
   await refuseMissingBf16(config);

@@ -17,8 +17,8 @@ async function silentServer(): Promise<string> {
 
 test("an answer that does not start is reported, and the wait ends at the service's limit", async () => {
   const baseUrl = await silentServer();
-  const said = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
-  onTestFinished(() => said.mockRestore());
+  const written = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
+  onTestFinished(() => written.mockRestore());
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const jobs = attentiveClient({ baseUrl, apiKey: 'some-key' }).trainingJobs.list();
   const outcome = jobs.then(
@@ -26,7 +26,7 @@ test("an answer that does not start is reported, and the wait ends at the servic
     (error: unknown) => error,
   );
   await vi.advanceTimersByTimeAsync(6_000);
-  expect(said.mock.calls).toEqual([[`waiting for a response from ${baseUrl} …\n`]]);
+  expect(written.mock.calls).toEqual([[`waiting for a response from ${baseUrl} …\n`]]);
   // It is repeated once.
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await outcome).toEqual(
@@ -36,8 +36,8 @@ test("an answer that does not start is reported, and the wait ends at the servic
 
 test('an answer that is sampled may take longer', async () => {
   const baseUrl = await silentServer();
-  const said = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
-  onTestFinished(() => said.mockRestore());
+  const written = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
+  onTestFinished(() => written.mockRestore());
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let isDone = false;
   const end = new AbortController();

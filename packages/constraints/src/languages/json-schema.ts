@@ -158,29 +158,29 @@ class SchemaWalk {
 
   /** Copies a schema without restated keywords, and if relaxed without unenforceable ones. */
   #enforceable(schema: Record<string, unknown>): Record<string, unknown> {
-    const said = this.#restated(schema);
-    return this.#isRelaxed ? relaxed(said) : said;
+    const result = this.#restated(schema);
+    return this.#isRelaxed ? relaxed(result) : result;
   }
 
   #restated(schema: Record<string, unknown>): Record<string, unknown> {
-    let said = schema;
-    const format = said['format'] === undefined ? null : stringFormat(said['format']);
-    if (format?.kind === 'annotation') said = { ...said, format: undefined };
-    if (format?.kind === 'pattern' && said['pattern'] === undefined)
-      said = { ...said, type: said['type'] ?? 'string', format: undefined, pattern: format.pattern };
-    if (format?.kind === 'pattern' && said['format'] !== undefined) said = { ...said, format: 'uuid' };
+    let result = schema;
+    const format = result['format'] === undefined ? null : stringFormat(result['format']);
+    if (format?.kind === 'annotation') result = { ...result, format: undefined };
+    if (format?.kind === 'pattern' && result['pattern'] === undefined)
+      result = { ...result, type: result['type'] ?? 'string', format: undefined, pattern: format.pattern };
+    if (format?.kind === 'pattern' && result['format'] !== undefined) result = { ...result, format: 'uuid' };
     // Generators add the expression to the format. If it uses look-around, the format alone is enforced.
-    const { pattern } = said;
+    const { pattern } = result;
     if (
-      said['format'] !== undefined &&
+      result['format'] !== undefined &&
       format?.kind !== 'unenforced' &&
       typeof pattern === 'string' &&
       !isTranslatable(pattern)
     )
-      said = { ...said, pattern: undefined };
+      result = { ...result, pattern: undefined };
     const followed = (part: unknown) => this.#followed(part);
-    if (said['uniqueItems'] === true && said['type'] === 'array') said = uniqueArray(said, followed);
-    return said['propertyNames'] === undefined ? said : namedProperties(said, followed);
+    if (result['uniqueItems'] === true && result['type'] === 'array') result = uniqueArray(result, followed);
+    return result['propertyNames'] === undefined ? result : namedProperties(result, followed);
   }
 
   #keyword(keyword: string, value: unknown, path: string, depth: number): unknown {

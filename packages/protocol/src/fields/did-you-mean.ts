@@ -13,8 +13,8 @@ export function didYouMean(name: string, known: readonly string[]): string {
 function nameBegunBy(name: string, known: readonly string[]): string | null {
   if (name.length < SHORTEST_BEGINNING) return null;
   const lower = name.toLowerCase();
-  const begun = known.filter((one) => one.toLowerCase().startsWith(lower));
-  return begun.toSorted((first, second) => first.length - second.length)[0] ?? null;
+  const prefixed = known.filter((one) => one.toLowerCase().startsWith(lower));
+  return prefixed.toSorted((first, second) => first.length - second.length)[0] ?? null;
 }
 
 function nearestTo(name: string, known: readonly string[]): string | null {

@@ -11,9 +11,9 @@ describe('a text about fields', () => {
 
   test('uses the names of its reader, and keeps words that look like names', () => {
     const names = namesFrom({ minTokens: 'min_tokens', maxTokens: 'limits.max' });
-    const said = 'min_tokens must be at most limits.max (5), got minTokens';
-    expect(renderFieldText(text, names)).toBe(said);
-    expect(renderFieldText(renameFields(text, names))).toBe(said);
+    const expected = 'min_tokens must be at most limits.max (5), got minTokens';
+    expect(renderFieldText(text, names)).toBe(expected);
+    expect(renderFieldText(renameFields(text, names))).toBe(expected);
   });
 
   test('shortens a long value to its start, in whole characters', () => {

@@ -30,10 +30,10 @@ export class Conversations {
   add({ messages, tools, choices }: RecordedCall): void {
     const toolsKey = JSON.stringify(tools ?? []);
     const turns = messages.map(turnOf);
-    const begun = this.#longestPrefix(turns, toolsKey);
-    const before = begun === null ? [] : begun.items;
-    const numKnown = begun === null ? 0 : begun.turns.length;
-    if (begun !== null) this.#conversations.splice(this.#conversations.indexOf(begun), 1);
+    const earlier = this.#longestPrefix(turns, toolsKey);
+    const before = earlier === null ? [] : earlier.items;
+    const numKnown = earlier === null ? 0 : earlier.turns.length;
+    if (earlier !== null) this.#conversations.splice(this.#conversations.indexOf(earlier), 1);
     for (const choice of choices)
       this.#conversations.push({
         items: [...before, ...messages.slice(numKnown).map((message) => ({ ...message })), { ...choice }],

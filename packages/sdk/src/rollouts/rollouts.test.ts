@@ -168,7 +168,7 @@ const trajectory = (reward: number) => ({ messages_and_choices: [], reward });
 test('groups are gathered with limited concurrency, in order, and progress is reported', async () => {
   let numRunning = 0;
   let most = 0;
-  const told: object[] = [];
+  const updates: object[] = [];
   const plan = (base: number) =>
     group(
       3,
@@ -180,15 +180,18 @@ test('groups are gathered with limited concurrency, in order, and progress is re
       },
       { metadata: { base } },
     );
-  const groups = await gather([plan(0), plan(10)], { concurrency: 2, onProgress: (progress) => told.push(progress) });
+  const groups = await gather([plan(0), plan(10)], {
+    concurrency: 2,
+    onProgress: (progress) => updates.push(progress),
+  });
   expect(groups.map(({ trajectories }) => trajectories.map(({ reward }) => reward))).toEqual([
     [0, 1, 2],
     [10, 11, 12],
   ]);
   expect(groups[1]).toMatchObject({ metadata: { base: 10 }, exceptions: [] });
   expect(most).toBe(2);
-  expect(told).toHaveLength(6);
-  expect(told.at(-1)).toEqual({ numRollouts: 6, numDone: 6, numFailed: 0, meanReward: 6 });
+  expect(updates).toHaveLength(6);
+  expect(updates.at(-1)).toEqual({ numRollouts: 6, numDone: 6, numFailed: 0, meanReward: 6 });
   expect(meanReward(groups)).toBe(6);
 });
 
@@ -231,10 +234,10 @@ test('training waits for the job and reports its result', async () => {
     return Response.json({ id: 'j', start_step: 4, status, error_message: 'it broke' });
   }) as unknown as typeof globalThis.fetch;
   const model = new PolicyModel(new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch }), MODEL as never);
-  const told: string[] = [];
-  const trained = await train(model, [], {}, { onEvent: ({ type }) => told.push(type) });
+  const updates: string[] = [];
+  const trained = await train(model, [], {}, { onEvent: ({ type }) => updates.push(type) });
   expect(trained).toMatchObject({ step: 7, gradientSteps: [{ loss: 2 }], job: { id: 'j' } });
-  expect(told).toEqual(['gradient_step', 'training_ended']);
+  expect(updates).toEqual(['gradient_step', 'training_ended']);
   status = 'failed';
   await expect(train(model, [])).rejects.toThrow('it broke');
 });

@@ -64,9 +64,9 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
     const model = await slots.trained();
     const meanDifference = base === null ? null : await compareBase(model, base);
     const trial = await trialSequence(model, base === null ? countingTokens() : Int32Array.from(base.tokenIds));
-    const told = await normUnder(facts.profile.recipe, model, facts, [trial]);
+    const reported = await normUnder(facts.profile.recipe, model, facts, [trial]);
     const proof =
-      told === null || facts.profile.clipping === 'server'
+      reported === null || facts.profile.clipping === 'server'
         ? { recipe: facts.profile.recipe, clipping: facts.profile.clipping }
         : await tryGradients(model, facts, trial);
     return { ...proof, initialScale, meanDifference };

@@ -162,8 +162,8 @@ export class TinkerLearner implements LearnerSession {
         return await stepped();
       });
       this.#numSteps++;
-      const told = facts.profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined);
-      const gradNorm = measured ?? told ?? null;
+      const reported = facts.profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined);
+      const gradNorm = measured ?? reported ?? null;
       if (gradNorm !== null) requireFinite('the gradient norm', gradNorm);
       return { gradNorm, measures: this.#takeMeasures() };
     });

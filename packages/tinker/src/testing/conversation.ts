@@ -242,8 +242,8 @@ export async function converse(url: string): Promise<Exchange[]> {
     const hasLength = Number(reply.headers.get('content-length') ?? 0) > 0;
     exchanges.push({ name, status: reply.status, contentType, hasLength, body: shapeOf(bytes, contentType) });
     if (Object.keys(keeps).length === 0) continue;
-    const told = JSON.parse(Buffer.from(bytes).toString('utf8')) as Record<string, string>;
-    for (const [key, field] of Object.entries(keeps)) kept.set(key, told[field]!);
+    const answered = JSON.parse(Buffer.from(bytes).toString('utf8')) as Record<string, string>;
+    for (const [key, field] of Object.entries(keeps)) kept.set(key, answered[field]!);
   }
   return exchanges;
 }

@@ -90,14 +90,14 @@ export async function awaitFuture(
     accepted(reply, `retrieve_future (${kind})`);
     if (reply.headers.get('content-type')?.includes(PROTOBUF_TYPE)) return { kind: 'protobuf', bytes: reply.body };
     const value = jsonOf(reply);
-    const told = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-    if (typeof told['error'] === 'string')
-      throw failedOperation(`the Tinker server failed at ${kind}: ${told['error']}`);
-    if (told['type'] === 'try_again') {
-      queued(typeof told['queue_state'] === 'string' ? told['queue_state'] : null);
+    const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+    if (typeof fields['error'] === 'string')
+      throw failedOperation(`the Tinker server failed at ${kind}: ${fields['error']}`);
+    if (fields['type'] === 'try_again') {
+      queued(typeof fields['queue_state'] === 'string' ? fields['queue_state'] : null);
       continue;
     }
-    if (told['status'] === 'complete_metadata') {
+    if (fields['status'] === 'complete_metadata') {
       wantsMetadata = true;
       continue;
     }

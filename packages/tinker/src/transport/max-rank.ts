@@ -29,11 +29,11 @@ export async function askMaxRank(
       lora_config: { rank: 0, seed: 0, train_attn: true, train_mlp: true, train_unembed: false },
       user_metadata: null,
     };
-    const told = asObject(jsonOf(await session.post('create_model', body, { isRepeatable: false })), 'create_model');
-    const requestId = asText(told['request_id'], 'request_id');
+    const created = asObject(jsonOf(await session.post('create_model', body, { isRepeatable: false })), 'create_model');
+    const requestId = asText(created['request_id'], 'request_id');
     await awaitFuture(session, requestId, { kind: 'CreateModel', deadlineMs: PATIENCE_MS });
     // The server created it nevertheless.
-    if (typeof told['model_id'] === 'string') await unloadModel({ http }, told['model_id']);
+    if (typeof created['model_id'] === 'string') await unloadModel({ http }, created['model_id']);
     return null;
   } catch (error) {
     const [, rank] = profile.rankRefusal.exec(error instanceof Error ? error.message : '') ?? [];

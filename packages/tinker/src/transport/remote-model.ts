@@ -84,13 +84,13 @@ export class RemoteModel {
     };
     // A duplicate model would take a slot until its session ends.
     const reply = await session.post('create_model', body, { isRepeatable: false, ...given(signal) });
-    const told = asObject(jsonOf(reply), 'create_model');
+    const created = asObject(jsonOf(reply), 'create_model');
     // SkyRL's acknowledgement has the id, so the model must be unloaded from here on.
-    const early = typeof told['model_id'] === 'string' ? told['model_id'] : null;
+    const early = typeof created['model_id'] === 'string' ? created['model_id'] : null;
     if (early !== null) journal.opened({ url: facts.http.url, modelId: early });
     let model = early === null ? null : new RemoteModel(early, parts);
     try {
-      const requestId = asText(told['request_id'], 'request_id');
+      const requestId = asText(created['request_id'], 'request_id');
       const result = await awaitFuture(session, requestId, { ...waiting(parts, 'CreateModel'), ...given(signal) });
       const { model_id: late } = result.kind === 'json' ? asObject(result.value, 'a model') : {};
       if (model === null) {

@@ -24,10 +24,10 @@ export class TinkerSession {
   static async open(http: TinkerHttp, log: (line: string) => void): Promise<TinkerSession> {
     const body = { type: 'create_session', tags: ['trainyard'], user_metadata: {}, sdk_version: CLIENT_VERSION };
     const reply = accepted(await http.send('POST', 'create_session', { body }), 'create_session');
-    const told = asObject(jsonOf(reply), 'a session');
+    const received = asObject(jsonOf(reply), 'a session');
     for (const kind of ['info_message', 'warning_message', 'error_message'])
-      if (typeof told[kind] === 'string') log(`message from the Tinker server: ${told[kind]}`);
-    return new TinkerSession(http, asText(told['session_id'], 'session_id'), log);
+      if (typeof received[kind] === 'string') log(`message from the Tinker server: ${received[kind]}`);
+    return new TinkerSession(http, asText(received['session_id'], 'session_id'), log);
   }
 
   private constructor(http: TinkerHttp, id: string, log: (line: string) => void) {
@@ -85,10 +85,10 @@ export class TinkerSession {
 export function accepted(reply: Reply, route: string): Reply {
   const { status } = reply;
   if (status < 300) return reply;
-  const told = `the Tinker server refused ${route} (${status}): ${detailOf(reply)}`;
+  const received = `the Tinker server refused ${route} (${status}): ${detailOf(reply)}`;
   if (status === 401 || status === 403)
-    throw new TrainerError('trainer.remote_refused', `${told}. Check the key in TRAINYARD_TRAINER_KEY`);
-  throw failedOperation(told);
+    throw new TrainerError('trainer.remote_refused', `${received}. Check the key in TRAINYARD_TRAINER_KEY`);
+  throw failedOperation(received);
 }
 
 /** A restarted server reports unknown models as the failure of an operation. */

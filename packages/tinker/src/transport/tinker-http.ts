@@ -158,8 +158,8 @@ export function detailOf(reply: Reply): string {
   const text = Buffer.from(reply.body).toString('utf8');
   try {
     const { detail, error } = JSON.parse(text) as { detail?: unknown; error?: unknown };
-    const told = detail ?? error;
-    if (told !== undefined) return shorten(typeof told === 'string' ? told : JSON.stringify(told));
+    const sent = detail ?? error;
+    if (sent !== undefined) return shorten(typeof sent === 'string' ? sent : JSON.stringify(sent));
   } catch {
     // Not JSON: from a proxy, for example.
   }
@@ -172,14 +172,14 @@ function shorten(text: string): string {
 
 /** True if a retry may change the status. 425: a checkpoint that is still being written. */
 function isPassing({ status, headers }: Reply): boolean {
-  const told = headers.get('x-should-retry');
-  if (told !== null) return told === 'true' && status >= 400;
+  const sent = headers.get('x-should-retry');
+  if (sent !== null) return sent === 'true' && status >= 400;
   return status === 408 || status === 425 || status === 429 || status >= 500;
 }
 
 function pauseMs(attempt: number, headers: Headers | null): number {
-  const told = Number(headers?.get('retry-after-ms') ?? Number(headers?.get('retry-after') ?? NaN) * 1000);
-  if (Number.isFinite(told) && told >= 0) return Math.min(told, LONGEST_RETRY_AFTER_MS);
+  const sent = Number(headers?.get('retry-after-ms') ?? Number(headers?.get('retry-after') ?? NaN) * 1000);
+  if (Number.isFinite(sent) && sent >= 0) return Math.min(sent, LONGEST_RETRY_AFTER_MS);
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (1 - Math.random() / 4);
 }
 

@@ -13,11 +13,11 @@ describe.each(Object.entries(FAMILIES))('%s', (_name, { source, end, controlToke
   const tokenizer = new Tokenizer(new ByteVocabulary({ controlTokens, endToken: end }), { maxTextBytes: 1e6 });
   const template = new ChatTemplate(tokenizer, source);
 
-  const told = Object.entries(CONVERSATIONS).filter(
+  const ending = Object.entries(CONVERSATIONS).filter(
     ([about, messages]) =>
       messages.some(({ role }) => role === 'assistant') && !(hasSingleCalls && about === 'two calls'),
   );
-  test.each(told)('%s: each reply is trained after the prompt that was sampled', (_about, messages) => {
+  test.each(ending)('%s: each reply is trained after the prompt that was sampled', (_about, messages) => {
     for (const options of [{}, { tools: [TOOL] }]) {
       const compared = comparePrompts(template, messages, options);
       expect(compared.numReplies).toBe(messages.filter(({ role }) => role === 'assistant').length);

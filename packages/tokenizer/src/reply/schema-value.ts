@@ -26,8 +26,8 @@ export function schemaTypes(schema: unknown, root: unknown, depth = 0): Readonly
     (Array.isArray(list) ? list : []).map((part: unknown) => schemaTypes(part, root, depth + 1));
   const alternatives = [...typesOf(anyOf), ...typesOf(oneOf)];
   if (alternatives.length > 0) return new Set(alternatives.flatMap((types) => [...types]));
-  const told = typesOf(allOf).find((types) => types.size > 0);
-  if (told !== undefined) return told;
+  const restriction = typesOf(allOf).find((types) => types.size > 0);
+  if (restriction !== undefined) return restriction;
   if ('properties' in schema || 'additionalProperties' in schema) return new Set(['object']);
   return new Set('items' in schema || 'prefixItems' in schema ? ['array'] : []);
 }

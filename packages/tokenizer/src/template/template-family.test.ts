@@ -73,12 +73,12 @@ describe.each(FAMILY_NAMES)('%s', (name) => {
         fc.array(callArguments, { minLength: 1, maxLength: family.hasSingleCalls ? 1 : 3 }),
         fc.constantFrom('', 'Let me see.'),
         (list, content) => {
-          const says = family.dropsTextOfCalls ? '' : content;
+          const visible = family.dropsTextOfCalls ? '' : content;
           const calls = list.map((args, index) => toolCall(`abcdefgh${index}`, args));
           const options = { tools: [TOOL], addGenerationPrompt: false };
           const question = [user('Weather?')];
           const prompt = template.render(question, { tools: [TOOL] }).text;
-          const whole = template.render([...question, assistant(says, ...calls)], options).text;
+          const whole = template.render([...question, assistant(visible, ...calls)], options).text;
           expect(whole.startsWith(prompt)).toBe(true);
           // GLM writes no end, and a call of gpt-oss has another.
           const endsAt = whole.indexOf(end, prompt.length);
@@ -97,7 +97,7 @@ describe.each(FAMILY_NAMES)('%s', (name) => {
               .toolCalls.map((delta) => delta.arguments)
               .join('');
           const parsed = parser.result();
-          expect((parsed.content ?? '').trim()).toBe(says);
+          expect((parsed.content ?? '').trim()).toBe(visible);
           expect(parsed.toolCalls.map((call) => call.name)).toEqual(list.map(() => 'get_weather'));
           expect(parsed.toolCalls.map((call) => JSON.parse(call.arguments) as unknown)).toEqual(list);
           expect(streamed).toBe(parsed.toolCalls.map((call) => call.arguments).join(''));

@@ -49,7 +49,7 @@ const textOf = (source: string, messages: readonly TemplateMessage[]) =>
 const system = (content: string) => ({ role: 'system', content });
 const developer = (content: string) => ({ role: 'developer', content });
 const user = (content: string) => ({ role: 'user', content });
-const said = (content: string) => ({ role: 'assistant', content });
+const reply = (content: string) => ({ role: 'assistant', content });
 const calls = (...names: string[]) => ({
   role: 'assistant',
   content: '',
@@ -63,7 +63,7 @@ describe('an instruction after a turn', () => {
   test.each(['system', 'developer'])('of the role %s stays if the template keeps it', (role) => {
     const note = { role, content: 'n' };
     expect(textOf(TEMPLATES.keeps, [user('a'), note])).toBe('[user a][system n]');
-    expect(textOf(TEMPLATES.keeps, [system('s'), user('a'), said('b'), note, user('c')])).toBe(
+    expect(textOf(TEMPLATES.keeps, [system('s'), user('a'), reply('b'), note, user('c')])).toBe(
       '[system s][user a][assistant b][system n][user c]',
     );
     expect(textOf(TEMPLATES.keeps, [user('a'), calls('f'), result('f'), note])).toBe(
@@ -79,10 +79,10 @@ describe('an instruction after a turn', () => {
     const text = (...messages: TemplateMessage[]) => textOf(TEMPLATES[name], messages).replace(/^\d/, '');
     for (const note of [system('n'), developer('n')]) {
       expect(text(user('a'), note)).toBe('[user a\n\nn]');
-      expect(text(user('a'), said('b'), note)).toBe('[user a][assistant b][user n]');
-      expect(text(user('a'), said('b'), note, user('c'))).toBe('[user a][assistant b][user n\n\nc]');
+      expect(text(user('a'), reply('b'), note)).toBe('[user a][assistant b][user n]');
+      expect(text(user('a'), reply('b'), note, user('c'))).toBe('[user a][assistant b][user n\n\nc]');
       expect(text(user('a'), calls('f'), result('f'), note)).toBe('[user a][assistant  call f][tool f\n\nn]');
-      expect(text(user('a'), note, said('b'), user('c'), note)).toBe('[user a\n\nn][assistant b][user c\n\nn]');
+      expect(text(user('a'), note, reply('b'), user('c'), note)).toBe('[user a\n\nn][assistant b][user c\n\nn]');
     }
   });
 
@@ -97,7 +97,7 @@ describe('an instruction after a turn', () => {
         result('f'),
         after,
         result('g'),
-        said('z'),
+        reply('z'),
       ]);
       expect(text).toMatch(/\[assistant {2}call f call g\]\[tool f\]\[tool g/);
       expect(text.indexOf('note1')).toBeGreaterThan(text.indexOf('tool g'));
@@ -152,7 +152,10 @@ describe('instructions at the start', () => {
   test('are the same for any continuation after the first turn', () => {
     for (const source of Object.values(TEMPLATES)) {
       const first = [developer('s'), user('a')];
-      const [before, after] = [textOf(source, first), textOf(source, [...first, said('b'), developer('d'), user('c')])];
+      const [before, after] = [
+        textOf(source, first),
+        textOf(source, [...first, reply('b'), developer('d'), user('c')]),
+      ];
       expect(after.slice(0, before.length)).toBe(before);
     }
   });
@@ -161,12 +164,12 @@ describe('instructions at the start', () => {
 describe('two turns in a row', () => {
   test.each(['alternates', 'skips'] as const)('become one: the template %s', (name) => {
     const text = (...messages: TemplateMessage[]) => textOf(TEMPLATES[name], messages);
-    expect(text(user('a'), user('b'), user(''), said('c'), said('d'))).toBe('[user a\n\nb][assistant c\n\nd]');
-    expect(text(user('a'), said('b'), calls('f'), result('f'))).toBe('[user a][assistant b call f][tool f]');
+    expect(text(user('a'), user('b'), user(''), reply('c'), reply('d'))).toBe('[user a\n\nb][assistant c\n\nd]');
+    expect(text(user('a'), reply('b'), calls('f'), result('f'))).toBe('[user a][assistant b call f][tool f]');
   });
 
   test('stay two if the template writes both', () => {
-    expect(textOf(TEMPLATES.keeps, [user('a'), user('b'), said('c'), said('d')])).toBe(
+    expect(textOf(TEMPLATES.keeps, [user('a'), user('b'), reply('c'), reply('d')])).toBe(
       '[user a][user b][assistant c][assistant d]',
     );
   });
@@ -182,7 +185,7 @@ describe('two turns in a row', () => {
   });
 
   test('the end of joined turns can be continued', () => {
-    const { text } = templateOf(TEMPLATES.alternates).render([user('a'), said('b'), said('c')], {
+    const { text } = templateOf(TEMPLATES.alternates).render([user('a'), reply('b'), reply('c')], {
       continueFinalMessage: true,
     });
     expect(text).toBe('[user a][assistant b\n\nc');
@@ -197,11 +200,11 @@ describe('a turn of the user after the result of a tool', () => {
     const start = '[user a][assistant  call f call g][tool f]';
     expect(text(...called, more)).toBe(`${start}[tool g\n\nc]`);
     expect(text(...called, more, again)).toBe(`${start}[tool g\n\nc\n\nd]`);
-    expect(text(...called, more, said('e'), again)).toBe(`${start}[tool g\n\nc][assistant e][user d]`);
+    expect(text(...called, more, reply('e'), again)).toBe(`${start}[tool g\n\nc][assistant e][user d]`);
     expect(text(...called, more, calls('h'), result('h'), again)).toBe(
       `${start}[tool g\n\nc][assistant  call h][tool h\n\nd]`,
     );
-    expect(text(...called, said('e'), again)).toBe(`${start}[tool g][assistant e][user d]`);
+    expect(text(...called, reply('e'), again)).toBe(`${start}[tool g][assistant e][user d]`);
   });
 
   test.each(['keeps', 'alternates', 'refuses'] as const)('stays if the template writes it: %s', (name) => {
@@ -224,7 +227,7 @@ test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, T
   'a longer conversation starts with the same turns: %s',
   (_name, source) => {
     const template = templateOf(source);
-    const turn = fc.constantFrom(...[system, developer, user].map((make) => make), said);
+    const turn = fc.constantFrom(...[system, developer, user].map((make) => make), reply);
     fc.assert(
       fc.property(fc.array(turn, { minLength: 1, maxLength: 6 }), (makers) => {
         const messages = [user('first'), ...makers.map((make, index) => make(`text${index}`))];
@@ -255,7 +258,7 @@ test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, T
 );
 
 test('a template of a request gets the same turns', async () => {
-  const messages = [developer('s'), system('t'), user('a'), said('b'), said('c'), developer('n'), user('d')];
+  const messages = [developer('s'), system('t'), user('a'), reply('b'), reply('c'), developer('n'), user('d')];
   for (const source of Object.values(TEMPLATES)) {
     const { text } = templateOf(source).render(messages);
     expect((await renderInSandbox({ tokenizer, source, messages })).text).toBe(text);
@@ -280,14 +283,14 @@ describe('training', () => {
     (_name, source, tail) => {
       const template = templateOf(source);
       for (const note of [system('n'), developer('n')]) {
-        const messages = [user('a'), said('b'), user('c'), note];
+        const messages = [user('a'), reply('b'), user('c'), note];
         const prompt = template.render(messages);
         const items = [turn(user('a')), sampled('b'), turn(user('c')), turn(note), sampled('d')];
         const [sequence, ...others] = renderHistory(template, items);
         expect(others).toEqual([]);
         expect(tokenizer.decode(sequence?.tokenIds ?? [])).toBe(`<user>a<assistant>b${tail}<assistant>d`);
         expect([...(sequence?.tokenIds ?? [])].slice(0, prompt.tokenIds.length)).toEqual([...prompt.tokenIds]);
-        const written = renderSupervised(template, [...messages, said('d')], { assistantTurns: 'last' });
+        const written = renderSupervised(template, [...messages, reply('d')], { assistantTurns: 'last' });
         expect(written.map(({ tokenIds }) => tokenizer.decode(tokenIds))).toEqual([
           `<user>a<assistant>b${tail}<assistant>d`,
         ]);

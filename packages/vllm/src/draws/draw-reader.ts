@@ -107,9 +107,13 @@ export class DrawReader {
     }
     if (isAllListed && scored !== null) return amongListed(id, scored, scored);
     const isAsDrawn = kept === null && !this.#isShifting && sampling.temperature === 1;
-    const told = isAsDrawn ? logprob : Number.NaN;
-    if (isAllListed) return { logprob: told, kept: setOf(possible) };
-    return { logprob: told, kept, ...(constraint === null ? {} : { possibleIds: possible.map((token) => token.id) }) };
+    const reported = isAsDrawn ? logprob : Number.NaN;
+    if (isAllListed) return { logprob: reported, kept: setOf(possible) };
+    return {
+      logprob: reported,
+      kept,
+      ...(constraint === null ? {} : { possibleIds: possible.map((token) => token.id) }),
+    };
   }
 
   get #isShifting(): boolean {

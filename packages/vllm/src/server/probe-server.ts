@@ -176,18 +176,18 @@ function modeOf(draws: readonly Draw[], server: string): 'raw' | 'processed' {
 
 async function readMaxLogprobs(line: HttpLine, model: string, options: ProbeOptions): Promise<number> {
   const reason = await reasonOfRefusal(line, { ...probeBody(model), logprobs: BEYOND }, options);
-  const told = /max allowed: (\d+)/.exec(reason ?? '')?.[1];
-  return told === undefined ? USUAL_MAX_LOGPROBS : Number(told);
+  const limit = /max allowed: (\d+)/.exec(reason ?? '')?.[1];
+  return limit === undefined ? USUAL_MAX_LOGPROBS : Number(limit);
 }
 
 async function readVocabSize(line: HttpLine, model: string, options: ProbeOptions): Promise<number> {
   const reason = await reasonOfRefusal(line, { ...probeBody(model), logit_bias: { [BEYOND]: 1 } }, options);
-  const told = /vocab(?:ulary)?[ _]size:? ?(?:is )?(\d+)/i.exec(reason ?? '')?.[1];
-  if (told === undefined)
+  const limit = /vocab(?:ulary)?[ _]size:? ?(?:is )?(\d+)/i.exec(reason ?? '')?.[1];
+  if (limit === undefined)
     throw new UnusableServer(
       `${line.name} does not report its vocabulary size, so it may not be a vLLM server of a supported version`,
     );
-  return Number(told);
+  return Number(limit);
 }
 
 /** Sends a request that every server refuses. @returns the server's message; null if it was accepted */
@@ -219,8 +219,8 @@ async function readPolicy(line: HttpLine, options: ProbeOptions): Promise<'fcfs'
   const text = await unlessMissing(ask(line, 'GET', '/server_info?config_format=json', null, options)).catch(
     () => null,
   );
-  const told = /"policy": ?"(fcfs|priority)"/.exec(text ?? '')?.[1];
-  return told === undefined ? null : (told as 'fcfs' | 'priority');
+  const policy = /"policy": ?"(fcfs|priority)"/.exec(text ?? '')?.[1];
+  return policy === undefined ? null : (policy as 'fcfs' | 'priority');
 }
 
 function probeBody(model: string): object {

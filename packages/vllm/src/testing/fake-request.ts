@@ -133,8 +133,8 @@ function constraintOf(outputs: Body | undefined): SampleParams['constraint'] {
     const schema = outputs['json'];
     // vLLM's back ends drop keywords that they do not enforce; they do enforce numbers of properties, which
     // the brain's relaxed schemas do not.
-    const said: unknown = typeof schema === 'string' ? JSON.parse(schema) : schema;
-    const isRelaxed = typeof said !== 'object' || !('maxProperties' in said!);
+    const parsed: unknown = typeof schema === 'string' ? JSON.parse(schema) : schema;
+    const isRelaxed = typeof parsed !== 'object' || !('maxProperties' in parsed!);
     return spec({ kind: 'json_schema', schema, whitespace, closesObjects: false, isRelaxed });
   }
   if ('json_object' in outputs) return spec({ kind: 'json_object', whitespace });

@@ -330,7 +330,7 @@ export class FakeVllm implements AsyncDisposable {
   ) {
     const { logprobsMode = 'raw' } = this.#options;
     // Logits can be any numbers. Tokens that are never sampled have -9999.
-    const told = (logprob: number): number => Math.max(logprobsMode === 'logits' ? logprob + 20 : logprob, -9999);
+    const reported = (logprob: number): number => Math.max(logprobsMode === 'logits' ? logprob + 20 : logprob, -9999);
     const nameOf = (id: number): string => `token_id:${id}`;
     const isEndOfText = finish?.stopReason === null || finish === null;
     return {
@@ -341,10 +341,10 @@ export class FakeVllm implements AsyncDisposable {
           ? null
           : {
               text_offset: tokenIds.map(() => 0),
-              token_logprobs: logprobs.map((entry) => told(entry.logprob)),
+              token_logprobs: logprobs.map((entry) => reported(entry.logprob)),
               tokens: tokenIds.map(nameOf),
               top_logprobs: logprobs.map((entry) =>
-                Object.fromEntries([entry, ...entry.top].map(({ id, logprob }) => [nameOf(id), told(logprob)])),
+                Object.fromEntries([entry, ...entry.top].map(({ id, logprob }) => [nameOf(id), reported(logprob)])),
               ),
             },
       finish_reason: finish?.reason ?? null,
