@@ -117,7 +117,10 @@ function token(runner: ModelRunner, i: number): number {
 function prompt(runner: ModelRunner, sequence: number, round: number, adapter: RunnerAdapter | null): StepBatch {
   const batch = new StepBatch(runner.batchTokens);
   for (let i = 0; i < PROMPT_TOKENS; i++)
-    batch.add(token(runner, i * (sequence + round + 2)), i, sequence, i === PROMPT_TOKENS - 1, adapter);
+    batch.add(
+      { token: token(runner, i * (sequence + round + 2)), position: i, sequence, wantsLogits: i === PROMPT_TOKENS - 1 },
+      adapter,
+    );
   return batch;
 }
 
@@ -125,10 +128,7 @@ function rows(runner: ModelRunner, sequences: number, position: number, adapters
   const batch = new StepBatch(runner.batchTokens);
   for (let sequence = 0; sequence < sequences; sequence++)
     batch.add(
-      token(runner, position + 31 * sequence),
-      position,
-      sequence,
-      true,
+      { token: token(runner, position + 31 * sequence), position, sequence, wantsLogits: true },
       adapters[sequence % adapters.length] ?? null,
     );
   return batch;

@@ -49,7 +49,8 @@ const buffers = new SamplerBuffers(V);
 function stepMs([, settings, adjustments, numTop]: (typeof cases)[number]): number {
   const start = performance.now();
   for (const row of rows) {
-    sampleToken(row, settings, adjustments, random.drawKey(), numTop === null ? null : 'raw', buffers);
+    const logprobs = numTop === null ? null : 'raw';
+    sampleToken(row, { settings, key: random.drawKey(), adjustments, logprobs }, buffers);
     if (numTop) mostLikelyTokens(row, numTop, buffers);
   }
   return performance.now() - start;

@@ -26,7 +26,7 @@ export { openBf16Library } from './onednn/bf16-library.ts';
 export type { Bf16Library } from './onednn/bf16-library.ts';
 export { Bf16Columns } from './onednn/bf16-columns.ts';
 export type { ColumnPlace } from './onednn/bf16-columns.ts';
-export { Bf16Product } from './onednn/bf16-product.ts';
+export { Bf16Product, type ProductRows } from './onednn/bf16-product.ts';
 export { addressOf } from './binding/address-of.ts';
 export { Bf16Rounding } from './onednn/bf16-rounding.ts';
 export { Bf16Weights, BorrowedBf16Weights } from './onednn/bf16-weights.ts';

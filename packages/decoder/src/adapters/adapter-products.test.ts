@@ -57,9 +57,9 @@ describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
       }
     };
     products.begin(rows.map((row) => row?.adapter ?? null));
-    products.compute('down', 0, x, { down: into }, onto);
+    products.compute('down', 0, { x, into: { down: into }, onto });
     differs(into, 'down', onto);
-    products.compute('feedForward', 0, x, { gate: into, up: other }, null);
+    products.compute('feedForward', 0, { x, into: { gate: into, up: other }, onto: null });
     differs(into, 'gate', null);
     differs(other, 'up', null);
     console.log(`rows of ${width}, rank ${rank}: largest difference from plain loops ${largest.toExponential(1)}`);
@@ -70,13 +70,11 @@ describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
       if (of === null) continue;
       products.begin([of.adapter]);
       const single = into.subarray(0, width);
-      products.compute(
-        'feedForward',
-        0,
-        x.subarray(row * width, (row + 1) * width),
-        { gate: single, up: other.subarray(0, width) },
-        null,
-      );
+      products.compute('feedForward', 0, {
+        x: x.subarray(row * width, (row + 1) * width),
+        into: { gate: single, up: other.subarray(0, width) },
+        onto: null,
+      });
       expect(single).toEqual(together.subarray(row * width, (row + 1) * width));
     }
   });
@@ -95,7 +93,7 @@ test('a column has the same bits in a tile of four and after the last tile', () 
     const down = { rank: 5, a: factors.a, b: factors.b.slice(0, width * 5) };
     const adapter = new DecoderAdapter([{ down }], architecture);
     products.begin([adapter, adapter, adapter]);
-    products.compute('down', 0, own.x, { down: own.into }, own.onto);
+    products.compute('down', 0, { x: own.x, into: { down: own.into }, onto: own.onto });
     return [0, 1, 2].map((row) => own.into.slice(row * width, (row + 1) * width));
   };
   const whole = columns(36);

@@ -22,6 +22,15 @@ const KEPT_BYTES = 256e6;
 /** Minimum rows of a product that threads share; smaller ones finish before another thread is awake. */
 const MIN_SHARED_ROWS = 8;
 
+/** Rows of a product with adapters, all in the memory. */
+export interface AdapterRows {
+  readonly x: Float32Array; // [rows, in]
+  /** Written. */
+  readonly into: Readonly<Partial<Record<ProjectionName, Float32Array>>>; // [rows, out] of each projection
+  /** Null: 0. */
+  readonly onto: Float32Array | null; // [rows, out]
+}
+
 /**
  * Adapter part of linear layers, for any adapters of any ranks. A row's sums do not depend on the batch. Factors
  * stay in kernel memory until others need the room.
@@ -98,19 +107,11 @@ export class AdapterProducts {
   }
 
   /**
-   * Computes into = onto + adapters for the linear layers that read one input. All arrays are in the memory.
+   * Computes into = onto + adapters for the linear layers that read one input.
    *
-   * @param x [rows, in]
-   * @param into [rows, out] of each projection
-   * @param onto [rows, out] or null: 0
+   * @param of the input
    */
-  compute(
-    of: InputName,
-    layer: number,
-    x: Float32Array,
-    into: Readonly<Partial<Record<ProjectionName, Float32Array>>>,
-    onto: Float32Array | null,
-  ): void {
+  compute(of: InputName, layer: number, { x, into, onto }: AdapterRows): void {
     const cells = this.#cells;
     if (this.#isPartial || this.isEmpty) {
       for (const sums of Object.values(into)) {

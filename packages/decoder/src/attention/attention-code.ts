@@ -57,6 +57,7 @@ export interface AttentionSteps {
  * @param base address to which a page's offset is added
  * @param scores of the first query in the first page
  */
+// oxlint-disable-next-line eslint/max-params -- a WebAssembly function
 type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, scores: number) => void;
 
 const { code, get, set, i32, addI32, advance, repeat, repeatWhileBelow } = wasm;
@@ -343,19 +344,24 @@ function softmaxFunction(name: string, pageBytes: number): WasmFunction {
 const featureVectors = (headSize: number, numQueries: number): number =>
   [atOnce(numQueries), 2, 1].find((some) => (headSize / 4) % some === 0)!;
 
+interface FeatureLoop {
+  readonly headSize: number;
+  readonly numQueries: number;
+  /** Name without the number of queries. */
+  readonly name: string;
+  /** Number of addresses, the first that of the sums. */
+  readonly numParameters: number;
+  /** Locals: the advancing address of the values, its end, and the first local after the addresses. */
+  readonly at: { readonly values: number; readonly valuesEnd: number; readonly end: number };
+}
+
 /**
- * Function over values, named `name` plus the number of queries. Its parameters are addresses, the first that of
- * the sums.
+ * Function over values, whose parameters are addresses.
  *
- * @param at locals: the advancing address of the values, its end, and the first local after the addresses
  * @param body adds to the sums of the features at `at.values`
  */
 function overFeatures(
-  headSize: number,
-  numQueries: number,
-  name: string,
-  numParameters: number,
-  at: { readonly values: number; readonly valuesEnd: number; readonly end: number },
+  { headSize, numQueries, name, numParameters, at }: FeatureLoop,
   body: (sums: Sums) => Code,
 ): WasmFunction {
   const count = featureVectors(headSize, numQueries);
@@ -388,7 +394,8 @@ function overFeatures(
 
 function valuesFunction(headSize: number, numQueries: number): WasmFunction {
   const [pages, pagesEnd, values, scores, valuesEnd, page, score, value, end] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-  return overFeatures(headSize, numQueries, 'values', 5, { values, valuesEnd, end }, (sums) =>
+  const loop = { headSize, numQueries, name: 'values', numParameters: 5, at: { values, valuesEnd, end } };
+  return overFeatures(loop, (sums) =>
     code(
       code(get(pages), set(page), get(scores), set(score)),
       repeatWhileBelow(
@@ -413,7 +420,8 @@ function valuesFunction(headSize: number, numQueries: number): WasmFunction {
 /** Reads no values after the last key of a page: a former owner may have left NaN there, and 0 times NaN is NaN. */
 function someValuesFunction(headSize: number, numQueries: number): WasmFunction {
   const [values, scores, scoresEnd, valuesEnd, score, value, end] = [1, 2, 3, 4, 5, 6, 7];
-  return overFeatures(headSize, numQueries, 'someValues', 4, { values, valuesEnd, end }, (sums) =>
+  const loop = { headSize, numQueries, name: 'someValues', numParameters: 4, at: { values, valuesEnd, end } };
+  return overFeatures(loop, (sums) =>
     code(
       code(get(scores), set(score), get(values), set(value)),
       repeatWhileBelow(

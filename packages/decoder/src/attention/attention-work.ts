@@ -58,8 +58,8 @@ export class AttentionWork {
     const steps = memories.map((memory) => stepsOf(instantiate(module, memory)));
     this.#tiles = memories.map((memory, i) => new TileAttention(layout, steps[i]!, memory, thread));
     this.#prompts = memories.map((memory, i) => {
-      const parts = { products: this.#products, tiles: this.#tiles[i]! };
-      return new PromptAttention(layout, steps[i]!, memory, thread, parts);
+      const parts = { steps: steps[i]!, memory, products: this.#products, tiles: this.#tiles[i]! };
+      return new PromptAttention(layout, thread, parts);
     });
   }
 
@@ -84,8 +84,7 @@ export class AttentionWork {
     const kvHead = Math.floor(unit / unitsPerHead);
     const first = (unit % unitsPerHead) * tilesPerUnit;
     const end = Math.min(numTiles, first + tilesPerUnit);
-    const { keys, values } = this.#basesOf(kvHead);
-    this.#tiles[this.#value('memory')]!.attendTiles(first, end, kvHead, keys, values);
+    this.#tiles[this.#value('memory')]!.attendTiles(first, end, { kvHead, ...this.#basesOf(kvHead) });
   }
 
   #gather(unit: number): void {

@@ -37,7 +37,7 @@ function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3
     const keyWidth = numKvHeads * headSize;
     fill(attention.queries(layer, numRows), numHeads * headSize, 0);
     const [k, v] = [1, 2].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
-    attention.write(layer, k!, v!, sequences, positions);
+    attention.write(layer, { keys: k!, values: v! }, { sequences, positions });
     attention.attend(layer);
     return attention.outputs(layer, numRows).slice();
   });
@@ -81,8 +81,8 @@ test('rollouts have the same bits with a shared prompt and with prompts of their
     const keyWidth = numKvHeads * headSize;
     const found: Float32Array[] = [];
     const compute = (sequences: number[], positions: number[]) => {
-      const rows = [Int32Array.from(sequences), Int32Array.from(positions)] as const;
-      attention.begin(sequences.length, ...rows);
+      const rows = { sequences: Int32Array.from(sequences), positions: Int32Array.from(positions) };
+      attention.begin(sequences.length, rows.sequences, rows.positions);
       // Prompt tokens are equal in all sequences, later ones are not.
       const values = (width: number, kind: number): Float32Array =>
         Float32Array.from(
@@ -93,7 +93,7 @@ test('rollouts have the same bits with a shared prompt and with prompts of their
           }),
         );
       attention.queries(0, sequences.length).set(values(numHeads * headSize, 0));
-      attention.write(0, values(keyWidth, 1), values(keyWidth, 2), ...rows);
+      attention.write(0, { keys: values(keyWidth, 1), values: values(keyWidth, 2) }, rows);
       attention.attend(0);
       found.push(attention.outputs(0, sequences.length).slice());
     };

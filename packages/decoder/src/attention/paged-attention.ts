@@ -153,8 +153,12 @@ export class PagedAttention {
     }
   }
 
-  /** Writes a layer's keys and values of all rows. @param keys [rows, key heads · D] @param values the same */
-  write(layer: number, keys: Float32Array, values: Float32Array, sequences: Int32Array, positions: Int32Array): void {
+  /** Writes a layer's keys and values of all rows, each [rows, key heads · D]. @param rows columns of the batch */
+  write(
+    layer: number,
+    { keys, values }: { readonly keys: Float32Array; readonly values: Float32Array },
+    { sequences, positions }: { readonly sequences: Int32Array; readonly positions: Int32Array },
+  ): void {
     const { numKvHeads, headSize } = this.#sizes;
     const memory = this.#memoryOf(layer);
     const width = numKvHeads * headSize;

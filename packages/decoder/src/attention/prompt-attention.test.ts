@@ -57,7 +57,7 @@ class Tokens {
     attention.begin(tokens.length, sequences, positions);
     attention.queries(0, tokens.length).set(numbers('queries', numHeads * headSize, 6));
     const [keys, values] = [numbers('keys', numKvHeads * headSize, 1), numbers('values', numKvHeads * headSize, 1)];
-    attention.write(0, keys, values, sequences, positions);
+    attention.write(0, { keys, values }, { sequences, positions });
     attention.attend(0);
     const outputs = attention.outputs(0, tokens.length);
     const width = numHeads * headSize;

@@ -4,15 +4,18 @@ import { promptPlaces } from './attention-layout.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import type { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
-import { maxTileRows, type TileAttention } from './tile-attention.ts';
+import { type KeyHead, maxTileRows, type TileAttention } from './tile-attention.ts';
 
-export interface PromptHead {
-  readonly kvHead: number;
-  /** Address to which a page's offset is added. */
-  readonly keys: number;
-  readonly values: number;
+export interface PromptHead extends KeyHead {
   /** Place of its gathered keys and values, in tokens. */
   readonly firstToken: number;
+}
+
+export interface PromptAttentionParts {
+  readonly steps: AttentionSteps;
+  readonly memory: SharedWasmMemory;
+  readonly products: AttentionProducts;
+  readonly tiles: TileAttention;
 }
 
 /**
@@ -34,21 +37,15 @@ export class PromptAttention {
   readonly #scores: number;
   readonly #headBytes: number;
 
-  constructor(
-    layout: AttentionLayout,
-    steps: AttentionSteps,
-    memory: SharedWasmMemory,
-    thread: number,
-    parts: { readonly products: AttentionProducts; readonly tiles: TileAttention },
-  ) {
+  constructor(layout: AttentionLayout, thread: number, { steps, memory, products, tiles }: PromptAttentionParts) {
     this.#layout = layout;
     this.#steps = steps;
     this.#memory = memory;
     this.#floats = new Float32Array(memory.buffer);
     this.#tables = new Int32Array(memory.buffer, layout.tables);
     this.#numKeys = new Int32Array(memory.buffer, layout.numKeys);
-    this.#tiles = parts.tiles;
-    this.#products = parts.products;
+    this.#tiles = tiles;
+    this.#products = products;
     const places = promptPlaces(layout, thread);
     this.#queries = places.queries;
     this.#sums = places.sums;
@@ -118,11 +115,11 @@ export class PromptAttention {
   }
 
   /** Computes the rows in tiles, so that a NaN key or value reaches only rows that see it. */
-  #attendInTiles(first: number, end: number, { kvHead, keys, values }: PromptHead): void {
+  #attendInTiles(first: number, end: number, head: PromptHead): void {
     const size = maxTileRows(this.#layout.numHeads, this.#layout.numKvHeads);
     for (let row = first; row < end; row += size) {
       const shared = Math.floor(this.#numKeys[row]! / PAGE_TOKENS);
-      this.#tiles.attend(row, Math.min(end, row + size), shared, kvHead, keys, values);
+      this.#tiles.attend(row, Math.min(end, row + size), shared, head);
     }
   }
 

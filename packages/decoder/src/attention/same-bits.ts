@@ -40,7 +40,7 @@ function trial(headSize: number, group: number, minPromptScores: number): Float3
     attention.tables.append(0, numTokens);
     beginAt(0, numTokens);
     const [keys, values] = [1, 2].map((seed) => numbers(numTokens * headSize, 1, seed));
-    attention.write(0, keys!, values!, sequences, positions);
+    attention.write(0, { keys: keys!, values: values! }, { sequences, positions });
     return [
       { first: part - 65, numRows: 65 },
       { first: numTokens - 48, numRows: 48 },

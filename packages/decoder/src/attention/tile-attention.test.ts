@@ -82,7 +82,7 @@ class Bench {
     const base = this.#pages;
     for (const [tile, first] of firstRows.entries()) {
       const end = firstRows[tile + 1] ?? numKeys.length;
-      this.#tiles.attend(first, end, sharedPages[tile]!, 0, base, base + 2 * pageFloats);
+      this.#tiles.attend(first, end, sharedPages[tile]!, { kvHead: 0, keys: base, values: base + 2 * pageFloats });
     }
     return this.floats(o, numKeys.length * numHeads * headSize).slice();
   }

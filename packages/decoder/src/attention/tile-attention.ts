@@ -11,6 +11,27 @@ const headsAtOnce = (numHeads: number, numKvHeads: number): number => Math.min(T
 export const maxTileRows = (numHeads: number, numKvHeads: number): number =>
   Math.floor(TILE_QUERIES / headsAtOnce(numHeads, numKvHeads));
 
+export interface KeyHead {
+  readonly kvHead: number;
+  /** Address to which a page's offset is added for its keys. */
+  readonly keys: number;
+  /** The same for its values. */
+  readonly values: number;
+}
+
+/** Query heads of a key head that are computed together. */
+interface QueryHeads extends KeyHead {
+  readonly head: number;
+  readonly count: number;
+}
+
+/** Pages `from` to `end` of the table at an address. */
+interface PageRange {
+  readonly table: number;
+  readonly from: number;
+  readonly end: number;
+}
+
 export class TileAttention {
   readonly #layout: AttentionLayout;
   readonly #steps: AttentionSteps;
@@ -52,37 +73,27 @@ export class TileAttention {
     this.#partPages = partTokens(headSize) / PAGE_TOKENS;
   }
 
-  attendTiles(first: number, end: number, kvHead: number, keys: number, values: number): void {
+  attendTiles(first: number, end: number, head: KeyHead): void {
     for (let tile = first; tile < end; tile++)
-      this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, kvHead, keys, values);
+      this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, head);
   }
 
   /**
    * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
    *
    * @param shared leading full pages that all rows see
-   * @param keys address to which a page's offset is added for its keys
-   * @param values the same for its values
    */
-  attend(first: number, end: number, shared: number, kvHead: number, keys: number, values: number): void {
+  attend(first: number, end: number, shared: number, { kvHead, keys, values }: KeyHead): void {
     const { numHeads, numKvHeads } = this.#layout;
     const group = numHeads / numKvHeads;
     const numAtOnce = headsAtOnce(numHeads, numKvHeads);
     for (let head = 0; head < group; head += numAtOnce) {
       const count = Math.min(numAtOnce, group - head);
-      this.#attendHeads(first, end, shared, kvHead * group + head, count, keys, values);
+      this.#attendHeads(first, end, shared, { kvHead, keys, values, head: kvHead * group + head, count });
     }
   }
 
-  #attendHeads(
-    first: number,
-    end: number,
-    shared: number,
-    head: number,
-    count: number,
-    keys: number,
-    values: number,
-  ): void {
+  #attendHeads(first: number, end: number, shared: number, { head, count, keys, values }: QueryHeads): void {
     const steps = this.#steps;
     const headBytes = this.#headBytes;
     const rowBytes = count * headBytes;
@@ -94,13 +105,15 @@ export class TileAttention {
     }
 
     const table = this.#tables[first]!;
-    this.#overPages(steps.scores, this.#queries, numQueries, table, 0, shared, keys, this.#scores);
+    const sharedPages = { table, from: 0, end: shared };
+    const ofTile = { at: this.#queries, scores: this.#scores, count: numQueries };
+    this.#overPages(steps.scores, ofTile, sharedPages, keys);
     for (let row = first, query = 0; row < end; row++, query += count) {
       const numKeys = this.#numKeys[row]!;
       const numPages = Math.ceil(numKeys / PAGE_TOKENS);
       const scores = this.#scores + query * SCORE_BYTES;
-      const queries = this.#queries + query * headBytes;
-      this.#overPages(steps.scores, queries, count, this.#tables[row]!, shared, numPages, keys, scores);
+      const queries = { at: this.#queries + query * headBytes, scores, count };
+      this.#overPages(steps.scores, queries, { table: this.#tables[row]!, from: shared, end: numPages }, keys);
       this.#hide(scores, numKeys, count);
       const scoresEnd = scores + numPages * PAGE_SCORE_BYTES;
       for (let i = 0; i < count; i++) {
@@ -112,10 +125,10 @@ export class TileAttention {
     steps.fill(this.#part, this.#part + numQueries * headBytes, 0);
     // -0 plus any number is that number, -0 included.
     steps.fill(this.#sums, this.#sums + numQueries * headBytes, -0);
-    this.#addValues(0, numQueries, table, 0, shared, values);
+    this.#addValues(0, numQueries, sharedPages, values);
     for (let row = first, query = 0; row < end; row++, query += count) {
       const numFull = Math.floor(this.#numKeys[row]! / PAGE_TOKENS);
-      this.#addValues(query, count, this.#tables[row]!, shared, numFull, values);
+      this.#addValues(query, count, { table: this.#tables[row]!, from: shared, end: numFull }, values);
       this.#addLastValues(query, count, row, values);
       const to = o + (row * numHeads + head) * headBytes;
       steps.weigh(this.#sums + query * headBytes, to, to + rowBytes, this.#weights + 4 * query);
@@ -123,14 +136,14 @@ export class TileAttention {
   }
 
   /** Adds values of full pages, part by part. @param query first of the tile's queries that see them */
-  #addValues(query: number, numQueries: number, table: number, from: number, end: number, values: number): void {
-    const part = this.#part + query * this.#headBytes;
+  #addValues(query: number, count: number, { table, from, end }: PageRange, values: number): void {
+    const at = this.#part + query * this.#headBytes;
     const scores = this.#scores + query * SCORE_BYTES;
     for (let page = from; page < end;) {
       const partEnd = (Math.floor(page / this.#partPages) + 1) * this.#partPages;
       const next = Math.min(end, partEnd);
-      this.#overPages(this.#steps.values, part, numQueries, table, page, next, values, scores);
-      if (next === partEnd) this.#addPart(query, numQueries);
+      this.#overPages(this.#steps.values, { at, scores, count }, { table, from: page, end: next }, values);
+      if (next === partEnd) this.#addPart(query, count);
       page = next;
     }
   }
@@ -162,21 +175,17 @@ export class TileAttention {
   /** Splits a step over any number of queries. */
   #overPages(
     step: AttentionSteps['scores'],
-    rows: number,
-    numQueries: number,
-    table: number,
-    from: number,
-    end: number,
+    { at, scores, count: numQueries }: { readonly at: number; readonly scores: number; readonly count: number },
+    { table, from, end }: PageRange,
     base: number,
-    scores: number,
   ): void {
     for (let page = from; page < end; page += this.#pagesAtOnce) {
       const pagesEnd = table + 4 * Math.min(end, page + this.#pagesAtOnce);
       const pageScores = scores + page * PAGE_SCORE_BYTES;
       for (let query = 0; query < numQueries;) {
         const count = nextCount(numQueries - query);
-        const at = rows + query * this.#headBytes;
-        step[count - 1]!(at, table + 4 * page, pagesEnd, base, pageScores + query * SCORE_BYTES);
+        const row = at + query * this.#headBytes;
+        step[count - 1]!(row, table + 4 * page, pagesEnd, base, pageScores + query * SCORE_BYTES);
         query += count;
       }
     }

@@ -60,28 +60,28 @@ export class Bf16Steps implements BlockSteps {
   attention(layer: number, { h, sums, isPlain }: BlockRows, rope: Feeds, into: Attended): void {
     const qkv = isPlain ? rowsOf(this.#qkv, sums.qkv) : sums.qkv;
     this.#round(h);
-    this.#multiply('qkv', layer, isPlain ? 'plain' : 'added', qkv);
+    this.#multiply(matrixOf(layer, 'qkv'), isPlain ? 'plain' : 'added', qkv);
     this.#matrices.parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
     this.#round(o);
-    this.#multiply('o', layer, 'plus', x2, sums.o);
+    this.#multiply(matrixOf(layer, 'o'), 'plus', x2, sums.o);
     this.#matrices.parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums, isPlain }: BlockRows): void {
     const gate = isPlain ? rowsOf(this.#gate, sums.gate) : sums.gate;
     this.#round(h);
-    this.#multiply('gate', layer, isPlain ? 'silu' : 'addedSilu', gate);
-    if (isPlain) return this.#multiply('up', layer, 'times', activated, gate);
-    this.#multiply('up', layer, 'addedTimes', sums.up, gate);
+    this.#multiply(matrixOf(layer, 'gate'), isPlain ? 'silu' : 'addedSilu', gate);
+    if (isPlain) return this.#multiply(matrixOf(layer, 'up'), 'times', activated, gate);
+    this.#multiply(matrixOf(layer, 'up'), 'addedTimes', sums.up, gate);
     activated.data.set(sums.up.data);
   }
 
   down(layer: number, { activated, x, h, sums }: BlockRows): void {
     this.#round(activated);
-    this.#multiply('down', layer, 'plus', x, sums.down);
+    this.#multiply(matrixOf(layer, 'down'), 'plus', x, sums.down);
     this.#matrices.parts.normaliseForAttention(layer + 1, x, h);
   }
 
@@ -93,7 +93,7 @@ export class Bf16Steps implements BlockSteps {
     this.#round(h);
     const result = withRoom({ data: logits, dims: [dims[0], head.dims.out] });
     const matrix = NAMES.length * this.#matrices.layers.length;
-    this.#products.multiply(matrix, 'plain', this.#rounded.data, result, dims[0]);
+    this.#products.multiply(matrix, 'plain', { x: this.#rounded.data, y: result, other: null }, dims[0]);
   }
 
   close(): void {
@@ -105,12 +105,13 @@ export class Bf16Steps implements BlockSteps {
   }
 
   /** Computes y ← ending(rounded rows · weights of a layer). @param other z of the ending */
-  #multiply(name: (typeof NAMES)[number], layer: number, ending: Bf16Ending, y: Rows, other: Rows | null = null): void {
-    const matrix = NAMES.length * layer + NAMES.indexOf(name);
-    const otherRows = other === null ? null : withRoom(other);
-    this.#products.multiply(matrix, ending, this.#rounded.data, withRoom(y), y.dims[0], otherRows);
+  #multiply(matrix: number, ending: Bf16Ending, y: Rows, other: Rows | null = null): void {
+    const rows = { x: this.#rounded.data, y: withRoom(y), other: other === null ? null : withRoom(other) };
+    this.#products.multiply(matrix, ending, rows, y.dims[0]);
   }
 }
+
+const matrixOf = (layer: number, name: (typeof NAMES)[number]): number => NAMES.length * layer + NAMES.indexOf(name);
 
 const rowsOf = (data: Float32Array, { dims }: Rows): Rows => ({ data: data.subarray(0, dims[0] * dims[1]), dims });
 

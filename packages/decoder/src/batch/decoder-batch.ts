@@ -1,3 +1,10 @@
+export interface BatchToken {
+  readonly token: number;
+  readonly position: number;
+  readonly sequence: number;
+  readonly wantsLogits: boolean;
+}
+
 /**
  * Tokens that are computed together, in columns whose first `length` elements count. A sequence grows without
  * gaps, its tokens in order.
@@ -30,7 +37,7 @@ export class DecoderBatch<Adapter extends object = object> {
     this.numLogits = 0;
   }
 
-  add(token: number, position: number, sequence: number, wantsLogits: boolean, adapter: Adapter | null = null): void {
+  add({ token, position, sequence, wantsLogits }: BatchToken, adapter: Adapter | null = null): void {
     const i = this.length;
     if (i >= this.capacity) throw new RangeError(`a batch holds ${this.capacity} tokens`);
     this.tokens[i] = token;

@@ -34,21 +34,21 @@ export class GraphSteps implements BlockSteps {
   attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
     const [numRows] = h.dims;
     const qkv: Rows = { data: this.#qkv.subarray(0, numRows * this.#qkvWidth), dims: [numRows, this.#qkvWidth] };
-    this.#products.multiply(layer, 'qkv', h.data, [sums.qkv.data], qkv.data);
+    this.#products.multiply(layer, 'qkv', { x: h.data, sums: [sums.qkv.data], y: qkv.data });
     this.#graphs.parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    this.#products.multiply(layer, 'o', o.data, [sums.o.data], x2.data);
+    this.#products.multiply(layer, 'o', { x: o.data, sums: [sums.o.data], y: x2.data });
     this.#graphs.parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums }: BlockRows): void {
-    this.#products.multiply(layer, 'activated', h.data, [sums.gate.data, sums.up.data], activated.data);
+    this.#products.multiply(layer, 'activated', { x: h.data, sums: [sums.gate.data, sums.up.data], y: activated.data });
   }
 
   down(layer: number, { activated, x, h, sums }: BlockRows): void {
-    this.#products.multiply(layer, 'down', activated.data, [sums.down.data], x.data);
+    this.#products.multiply(layer, 'down', { x: activated.data, sums: [sums.down.data], y: x.data });
     this.#graphs.parts.normaliseForAttention(layer + 1, x, h);
   }
 

@@ -226,13 +226,14 @@ export class PagedDecoder {
       this.#attention.begin(length, sequences, positions);
       this.#parts.normaliseForAttention(0, rows.x, rows.h);
       for (let layer = 0; layer < numLayers; layer++) {
-        if (!rows.isPlain) this.#adapters.compute('attention', layer, rows.h.data, { qkv: rows.sums.qkv.data }, null);
+        if (!rows.isPlain)
+          this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
         steps.attention(layer, rows, rope, {
           q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
           k: { data: k, dims: [1, length, keyWidth] },
           v: { data: v, dims: [length, keyWidth] },
         });
-        this.#attention.write(layer, k, v, sequences, positions);
+        this.#attention.write(layer, { keys: k, values: v }, { sequences, positions });
         const isLast = layer === numLayers - 1;
         if (isLast && numLogits === 0) break;
         this.#attention.attend(layer);
@@ -269,11 +270,16 @@ export class PagedDecoder {
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
-    if (!isPlain) adapters.compute('o', layer, o.data, { o: sums.o.data }, x.data);
+    if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: x.data });
     steps.output(layer, rows);
-    if (!isPlain) adapters.compute('feedForward', layer, h.data, { gate: sums.gate.data, up: sums.up.data }, null);
+    if (!isPlain)
+      adapters.compute('feedForward', layer, {
+        x: h.data,
+        into: { gate: sums.gate.data, up: sums.up.data },
+        onto: null,
+      });
     steps.feedForward(layer, rows);
-    if (!isPlain) adapters.compute('down', layer, activated.data, { down: sums.down.data }, x2.data);
+    if (!isPlain) adapters.compute('down', layer, { x: activated.data, into: { down: sums.down.data }, onto: x2.data });
     steps.down(layer, rows);
   }
 
@@ -288,7 +294,8 @@ export class PagedDecoder {
       for (let i = 0; i < batch.length; i++) {
         const wantsLogits = batch.wantsLogits[i] === 1;
         if (batch.adapterOf(i) === adapter) {
-          part.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, wantsLogits, adapter);
+          const [token, position, sequence] = [batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!];
+          part.add({ token, position, sequence, wantsLogits }, adapter);
           if (wantsLogits) places.push(place);
         }
         if (wantsLogits) place++;
@@ -310,7 +317,13 @@ export class PagedDecoder {
       for (const length of [Math.min(MAX_QUANTISED_ROWS, this.batchTokens), 1]) {
         batch.clear();
         const begun = this.#attention.tables.lengthOf(0);
-        for (let i = 0; i < length; i++) batch.add((begun + i) % this.vocabSize, begun + i, 0, true);
+        for (let i = 0; i < length; i++)
+          batch.add({
+            token: (begun + i) % this.vocabSize,
+            position: begun + i,
+            sequence: 0,
+            wantsLogits: true,
+          });
         this.#makeRoom(batch);
         this.#adapters.begin(rowAdapters(batch));
         const logits = this.#compute(batch, steps);

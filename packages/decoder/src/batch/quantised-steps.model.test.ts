@@ -29,12 +29,16 @@ function steps(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
     batch.clear();
   };
   for (const [sequence, own] of adapters.entries()) {
-    for (let i = 0; i < 40 + sequence; i++) batch.add((31 * i + sequence) % 4096, i, sequence, i > 37, own);
+    for (let i = 0; i < 40 + sequence; i++)
+      batch.add({ token: (31 * i + sequence) % 4096, position: i, sequence, wantsLogits: i > 37 }, own);
     run();
   }
   for (const [step, members] of [[0], [1], [0, 2], [1, 3], [0, 1, 2, 3], [3], [2, 1, 0]].entries()) {
     for (const sequence of members)
-      batch.add((97 * step + sequence) % 4096, lengths(decoder)[sequence]!++, sequence, true, adapters[sequence]!);
+      batch.add(
+        { token: (97 * step + sequence) % 4096, position: lengths(decoder)[sequence]!++, sequence, wantsLogits: true },
+        adapters[sequence]!,
+      );
     run();
   }
   return found;

@@ -41,7 +41,7 @@ test('a head of which one part cannot be made closes the others', () => {
   // Its last part is too short.
   const vocabulary = new Float32Array((vocabSize - 1) * hiddenSize);
   const make = () =>
-    new DecoderHead(vocabulary, new Float32Array(hiddenSize), ARCHITECTURE, 1, 4 * hiddenSize * rowsOfPart);
+    new DecoderHead({ vocabulary, norm: new Float32Array(hiddenSize) }, ARCHITECTURE, 1, 4 * hiddenSize * rowsOfPart);
   expect(make).toThrow('does not match expected size');
   expect(closed).toHaveBeenCalledTimes(Math.ceil(vocabSize / rowsOfPart) - 1);
 });

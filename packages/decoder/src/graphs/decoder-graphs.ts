@@ -67,7 +67,7 @@ export class DecoderGraphs {
     });
     this.head = closedWith(
       opened,
-      new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads),
+      new DecoderHead({ vocabulary: this.parts.readHead(file), norm: this.parts.outputNorm }, architecture, numThreads),
     );
     this.#opened = opened.move();
     returnFreeMemory();

@@ -8,7 +8,7 @@ test('a vocabulary in parts has the logits of one in a piece', () => {
   const values = (length: number) => Float32Array.from({ length }, () => random());
   const [vocabulary, norm, hidden] = [values(vocabSize * hiddenSize), values(hiddenSize), values(5 * hiddenSize)];
   const logitsOf = (maxPartBytes: number): Float32Array => {
-    const head = new DecoderHead(vocabulary, norm, TINY_ARCHITECTURE, 1, maxPartBytes);
+    const head = new DecoderHead({ vocabulary, norm }, TINY_ARCHITECTURE, 1, maxPartBytes);
     const logits = new Float32Array(5 * vocabSize);
     head.run(hidden, logits);
     head.close();

@@ -13,10 +13,9 @@ export class DecoderHead {
   readonly #hiddenSize: number;
   readonly #vocabSize: number;
 
-  /** @param vocabulary [V, H] @param norm [H] */
+  /** @param weights `vocabulary` [V, H], `norm` [H] */
   constructor(
-    vocabulary: Float32Array,
-    norm: Float32Array,
+    { vocabulary, norm }: { readonly vocabulary: Float32Array; readonly norm: Float32Array },
     { hiddenSize, vocabSize, rmsEpsilon }: Architecture,
     numThreads: number,
     maxPartBytes = MAX_PART_BYTES,

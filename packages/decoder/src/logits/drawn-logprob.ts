@@ -15,16 +15,13 @@ export interface DrawableTokens {
  * summed one by one, more than half of the vocabulary in one pass.
  *
  * @param row logits after masks, biases and penalties, `[V]`
- * @param temperature above 0
- * @param kept null: all above -Infinity
  * @param scan after `scanMaxima` of the row, whose maximum is kept; its sums are overwritten
+ * @param draw its temperature is above 0; `kept` null: all tokens above -Infinity
  */
 export function drawnLogprob(
   row: Float32Array,
-  token: number,
-  temperature: number,
-  kept: DrawableTokens | null,
   scan: RowScan,
+  { token, temperature, kept }: { token: number; temperature: number; kept: DrawableTokens | null },
 ): number {
   let total = 0;
   if (kept === null || kept.isComplement) total = totalWithout(row, kept?.ids ?? NONE, 1 / temperature, scan);

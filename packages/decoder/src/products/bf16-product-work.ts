@@ -89,11 +89,12 @@ export class Bf16ProductWork {
     const [numRows, { out, in: inner }] = [this.#value('numRows'), place.dims];
     const rowsAt = (start: number) => new Float32Array(this.#memory, start, numRows * whole.dims.out);
     const y = rowsAt(this.#value('y'));
-    if (BF16_ENDINGS[ending].adds) gather(y, whole.dims.out, firstColumn, this.#y, out, numRows);
+    const columnsOfPart = { firstColumn, numColumns: out, numRows };
+    if (BF16_ENDINGS[ending].adds) gather({ data: y, width: whole.dims.out }, columnsOfPart, this.#y);
     const other = endingTakesOther(ending) ? this.#other : null;
-    if (other !== null) gather(rowsAt(this.#value('other')), whole.dims.out, firstColumn, other, out, numRows);
+    if (other !== null) gather({ data: rowsAt(this.#value('other')), width: whole.dims.out }, columnsOfPart, other);
     const x = new Uint16Array(this.#memory, this.#value('x'), computedRows(numRows) * inner);
-    this.#productOf(weights, ending).run(weights, x, this.#y, numRows, other);
+    this.#productOf(weights, ending).run(weights, { x, y: this.#y, other }, numRows);
     for (let row = 0; row < numRows; row++)
       y.set(this.#y.subarray(row * out, (row + 1) * out), row * whole.dims.out + firstColumn);
   }
@@ -137,15 +138,12 @@ export class Bf16ProductWork {
 }
 
 function gather(
-  from: Float32Array,
-  width: number,
-  firstColumn: number,
+  from: { readonly data: Float32Array; readonly width: number },
+  { firstColumn, numColumns, numRows }: { firstColumn: number; numColumns: number; numRows: number },
   into: Float32Array,
-  numColumns: number,
-  numRows: number,
 ): void {
   for (let row = 0; row < numRows; row++) {
-    const start = row * width + firstColumn;
-    into.set(from.subarray(start, start + numColumns), row * numColumns);
+    const start = row * from.width + firstColumn;
+    into.set(from.data.subarray(start, start + numColumns), row * numColumns);
   }
 }

@@ -68,11 +68,11 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
       const before = floats(rows * dims.out);
       const other = endingTakesOther(ending) ? floats(rows * dims.out) : null;
       const [expected, found] = [before.slice(), before.slice()];
-      whole.run(weights, x, expected, numRows, other);
-      products.multiply(index, ending, x, found, numRows, other);
+      whole.run(weights, { x, y: expected, other }, numRows);
+      products.multiply(index, ending, { x, y: found, other }, numRows);
       // Columns are shared only within the decoder's memory.
       const [own, others] = [inMemory(before), other === null ? null : inMemory(other)];
-      products.multiply(index, ending, inMemory(x), own, numRows, others);
+      products.multiply(index, ending, { x: inMemory(x), y: own, other: others }, numRows);
       for (let i = 0; i < numRows * dims.out; i++) largestOwn = Math.max(largestOwn, Math.abs(own[i]! - found[i]!));
       for (let i = 0; i < numRows * dims.out; i++)
         largest = Math.max(largest, Math.abs(found[i]! - expected[i]!) / Math.max(1, Math.abs(expected[i]!)));
@@ -81,8 +81,8 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
   console.log(`${numThreads} threads: largest difference ${largest.toExponential(1)}`);
   expect(largest).toBeLessThan(1e-5);
   expect(largestOwn).toBeLessThan(5e-5);
-  expect(() => products.multiply(0, 'added', new Uint16Array(10), floats(960 * 64), 64)).toThrow('no room for 64 rows');
-  expect(() => products.multiply(2, 'times', bf16(128 * 64), floats(96 * 64), 64)).toThrow(
-    'another matrix, or none, after times',
-  );
+  const short = { x: new Uint16Array(10), y: floats(960 * 64), other: null };
+  expect(() => products.multiply(0, 'added', short, 64)).toThrow('no room for 64 rows');
+  const alone = { x: bf16(128 * 64), y: floats(96 * 64), other: null };
+  expect(() => products.multiply(2, 'times', alone, 64)).toThrow('another matrix, or none, after times');
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert';
 import { addressOf, Bf16Product, computedRows, endingTakesOther, openBf16Library } from '@trainyard/native';
-import type { Bf16Ending, Bf16Library, Bf16Weights, ColumnPlace } from '@trainyard/native';
+import type { Bf16Ending, Bf16Library, Bf16Weights, ColumnPlace, ProductRows } from '@trainyard/native';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { ThreadTeam } from '../team/thread-team.ts';
 import {
@@ -66,29 +66,20 @@ export class Bf16Products {
    * Computes y ← ending(x · Wᵀ). Blocks until done.
    *
    * @param matrix index in the constructor's matrices
-   * @param x [numRows, in] and @param y [numRows, out], with room for `computedRows`; values after the rows are
-   * undefined
-   * @param other z, as y; only for endings that take one
    */
-  multiply(
-    matrix: number,
-    ending: Bf16Ending,
-    x: Uint16Array,
-    y: Float32Array,
-    numRows: number,
-    other: Float32Array | null = null,
-  ): void {
+  multiply(matrix: number, ending: Bf16Ending, rows: ProductRows, numRows: number): void {
+    const { x, y, other } = rows;
     const { weights, columns } = this.#matrices[matrix]!;
     const { out, in: inner } = weights.dims;
     const { numThreads } = this.#team;
     const unitRows = ROW_STEP * Math.ceil(Math.min(MAX_UNIT_ROWS, numRows / numThreads) / ROW_STEP);
     const sharesColumns = numRows <= MAX_COLUMN_ROWS && columns.length > 1 && this.#has(x, y, other);
     const sharesRows = numThreads > 1 && unitRows >= MIN_UNIT_ROWS && out <= MAX_SHARED_WIDTH;
-    if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix, ending).run(weights, x, y, numRows, other);
-    const rows = computedRows(numRows);
-    assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
+    if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix, ending).run(weights, rows, numRows);
+    const numComputed = computedRows(numRows);
+    assert(x.length >= numComputed * inner && y.length >= numComputed * out, `no room for ${numComputed} rows`);
     assert.equal(other !== null, endingTakesOther(ending), `another matrix, or none, after ${ending}`);
-    assert(other === null || other.length >= rows * out, `too few rows of the other matrix for ${rows}`);
+    assert(other === null || other.length >= numComputed * out, `too few rows of the other matrix for ${numComputed}`);
     assert.equal(computedRows(unitRows), unitRows, 'a unit would write rows of the next one');
     const placeOf = (data: ArrayBufferView) => (sharesColumns ? BigInt(data.byteOffset) : this.#addressOf(data));
     const cells = this.#cells;

@@ -88,6 +88,7 @@ export class GraphProductWork {
 }
 
 /** Copies rows of `bytes`, a positive multiple of 16: rows `to` to `end`, at least one. */
+// oxlint-disable-next-line eslint/max-params -- a WebAssembly function
 type CopyRows = (from: number, fromRow: number, to: number, toRow: number, end: number, bytes: number) => void;
 
 function copyingModule(): Uint8Array<ArrayBuffer> {

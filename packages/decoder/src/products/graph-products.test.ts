@@ -45,7 +45,7 @@ function computed(numThreads: number, product: BlockProduct, numRows: number) {
   const before = sums.map((sum) => sum.slice());
   const room = memory.take((numRows + 2) * out).fill(7);
   const y = room.subarray(out, (numRows + 1) * out);
-  products.multiply(LAYER, product, x, sums, y);
+  products.multiply(LAYER, product, { x, sums, y });
   expect([...room.subarray(0, out), ...room.subarray((numRows + 1) * out)].every((value) => value === 7)).toBe(true);
   expect(sums).toEqual(before);
   const result = { x: x.slice(), sums: before, y: y.slice() };
@@ -99,7 +99,9 @@ test('rows of another memory are refused', () => {
   const memory = new DecoderMemory(1e6);
   const products = new GraphProducts(graphs, MAX_ROWS, memory, new ThreadTeam(1));
   const own = new Float32Array(160);
-  expect(() => products.multiply(0, 'o', own, [memory.take(160)], memory.take(160))).toThrow('rows of another memory');
+  expect(() => products.multiply(0, 'o', { x: own, sums: [memory.take(160)], y: memory.take(160) })).toThrow(
+    'rows of another memory',
+  );
   graphs.close();
 });
 
@@ -117,7 +119,7 @@ test('where ONNX Runtime refuses one range the product is an error, of whichever
   x!.set(activated!);
   x2!.set(h!);
   const next = (): Float32Array => {
-    products.multiply(LAYER, 'activated', x2!, [sum!, sum!], y!.fill(7));
+    products.multiply(LAYER, 'activated', { x: x2!, sums: [sum!, sum!], y: y!.fill(7) });
     return y!.slice();
   };
   const expected = next();
@@ -125,7 +127,7 @@ test('where ONNX Runtime refuses one range the product is an error, of whichever
   team.isAlert = true;
   for (let i = 0; i < 1000; i++) {
     try {
-      products.multiply(LAYER, 'down', x!, [x2!], y!.subarray(0, MAX_ROWS * 160));
+      products.multiply(LAYER, 'down', { x: x!, sums: [x2!], y: y!.subarray(0, MAX_ROWS * 160) });
     } catch (error) {
       failures.add((error as Error).message);
     }

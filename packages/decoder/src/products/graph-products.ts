@@ -47,16 +47,12 @@ export class GraphProducts {
    * Computes y = sums + x · Wᵀ; for `activated` silu(gate) · up of two such sums. Blocks until done. All arrays
    * are in the memory.
    *
-   * @param x [rows, in]
-   * @param sums [rows, out] each
-   * @param y [rows, out]
+   * @param rows `x` [rows, in], `sums` [rows, out] each, `y` [rows, out]
    */
   multiply(
     layer: number,
     product: BlockProduct,
-    x: Float32Array,
-    sums: readonly Float32Array[],
-    y: Float32Array,
+    { x, sums, y }: { x: Float32Array; sums: readonly Float32Array[]; y: Float32Array },
   ): void {
     for (const { buffer } of [x, y, ...sums]) assert(buffer === this.#memory.shared.buffer, 'rows of another memory');
     const cells = this.#cells;

@@ -23,6 +23,7 @@ export const groupBlockBytes = (format: WeightFormat): number => (format === 'af
  * Kernel y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Equals ONNX Runtime's product by
  * ggml's float32 to the bit if the processor has a fused multiply-add. Addresses and sizes are bytes.
  */
+// oxlint-disable-next-line eslint/max-params -- a WebAssembly function
 export type ProductKernel = (
   x: number,
   xRowBytes: number,

@@ -24,18 +24,29 @@ export const formatOf = (type: string): WeightFormat | null => BLOCK_TYPES[type]
 export const matrixBytes = (format: WeightFormat, numRows: number, numColumns: number): number =>
   (numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * groupBlockBytes(format);
 
+export interface RowOrder {
+  readonly numRows: number;
+  readonly numColumns: number;
+  /** Row of the tensor for a place. */
+  readonly rowAt: (place: number) => number;
+}
+
+/** Blocks in file order, and the byte in them at which each row of a group starts. */
+interface GroupRows {
+  readonly raw: Uint8Array;
+  readonly starts: Int32Array; // [GROUP_ROWS]
+}
+
 /**
  * Writes rows of a quantised tensor in the kernels' layout.
  *
  * @param raw blocks in file order, row by row
- * @param rowAt row of the tensor for a place
  * @param into {@link matrixBytes} bytes, at a multiple of 4
  */
 export function layOut(
   type: string,
   raw: Uint8Array,
-  { numRows, numColumns }: { readonly numRows: number; readonly numColumns: number },
-  rowAt: (place: number) => number,
+  { numRows, numColumns, rowAt }: RowOrder,
   into: Uint8Array,
 ): void {
   const { format, blockBytes, valuesAt, offsetAt } = BLOCK_TYPES[type]!;
@@ -45,6 +56,7 @@ export function layOut(
   const rowBytes = (numColumns / BLOCK_VALUES) * blockBytes;
   const targetWords = groupBlockBytes(format) / 4;
   const starts = new Int32Array(GROUP_ROWS);
+  const rows = { raw, starts };
   for (let group = 0, to = 0; group < numRows / GROUP_ROWS; group++) {
     for (let row = 0; row < GROUP_ROWS; row++) starts[row] = rowAt(GROUP_ROWS * group + row) * rowBytes;
     for (let from = 0; from < rowBytes; from += blockBytes, to += targetWords) {
@@ -55,8 +67,8 @@ export function layOut(
         if (format === 'affine4')
           floats[to + GROUP_ROWS + row] = offsetAt === null ? -8 * scale : halfAt(at + offsetAt);
       }
-      if (format === 'affine4') layOutFours(raw, starts, from + valuesAt, words, to + 2 * GROUP_ROWS);
-      else layOutEights(raw, starts, from + valuesAt, words, to + GROUP_ROWS);
+      if (format === 'affine4') layOutFours(rows, from + valuesAt, words, to + 2 * GROUP_ROWS);
+      else layOutEights(rows, from + valuesAt, words, to + GROUP_ROWS);
     }
   }
 }
@@ -68,7 +80,7 @@ export function layOut(
  * @param from bytes after each row's start
  * @param to in words
  */
-function layOutFours(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
+function layOutFours({ raw, starts }: GroupRows, from: number, words: Uint32Array, to: number): void {
   for (let vector = 0; vector < 4; vector++) {
     for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
       let [lowEven, lowOdd, highEven, highOdd] = [0, 0, 0, 0];
@@ -94,7 +106,7 @@ function layOutFours(raw: Uint8Array, starts: Int32Array, from: number, words: U
 }
 
 /** Lays out 8-bit values, four rows at a time. Parameters as of {@link layOutFours}. */
-function layOutEights(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
+function layOutEights({ raw, starts }: GroupRows, from: number, words: Uint32Array, to: number): void {
   for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
     const [a, b, c, d] = [0, 1, 2, 3].map((row) => starts[4 * quad + row]! + from);
     for (let i = 0; i < BLOCK_VALUES; i++)

@@ -72,8 +72,7 @@ test.each(Object.keys(TYPES) as (keyof typeof TYPES)[])('%s: sums are those of f
     layOut(
       type,
       raw,
-      { numRows: out, numColumns: columns },
-      (place) => order[place]!,
+      { numRows: out, numColumns: columns, rowAt: (place) => order[place]! },
       new Uint8Array(memory.buffer, 0, size),
     );
     const product = matmul(input('x', ['T', columns]), input('w', [out, columns]), { transposeB: true });

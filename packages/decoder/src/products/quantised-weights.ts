@@ -33,7 +33,7 @@ export class QuantisedWeights {
     const matrices = sourcesOf(file, architecture);
     const names = matrices.flatMap(({ sources }) => sources.map(({ tensor }) => tensor));
     const raw = new Uint8Array(Math.max(...names.map((name) => file.tensors.get(name)!.sizeBytes)));
-    const all = matrices.map(({ sources, columns }) => layOutAll(file, sources, columns, memory, raw));
+    const all = matrices.map((matrix) => layOutAll(file, matrix, memory, raw));
     this.layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const first = layer * PROJECTION_NAMES.length;
       const named = PROJECTION_NAMES.map((projection, i) => [projection, all[first + i]!]);
@@ -61,8 +61,7 @@ export class QuantisedWeights {
 /** @param raw buffer for the largest tensor of the file */
 function layOutAll(
   file: WeightFile,
-  sources: readonly Source[],
-  columns: number,
+  { sources, columns }: MatrixSources,
   memory: DecoderMemory,
   raw: Uint8Array,
 ): QuantisedMatrix {
@@ -74,7 +73,7 @@ function layOutAll(
   let firstRow = 0;
   for (const [i, { tensor, numRows, rowAt }] of sources.entries()) {
     const into = new Uint8Array(memory.shared.buffer, address, sizes[i]!);
-    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor, raw), { numRows, numColumns: columns }, rowAt, into);
+    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor, raw), { numRows, numColumns: columns, rowAt }, into);
     const last = parts.at(-1);
     if (last?.format === formats[i]) last!.numRows += numRows;
     else parts.push({ format: formats[i]!, address, firstRow, numRows });

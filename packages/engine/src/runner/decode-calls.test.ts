@@ -6,7 +6,8 @@ import { StepBatch } from './model-runner.ts';
 function batchOf(counts: readonly number[]): StepBatch {
   const batch = new StepBatch(1024);
   batch.clear();
-  for (const [sequence, count] of counts.entries()) for (let i = 0; i < count; i++) batch.add(7, i, sequence, true);
+  for (const [sequence, count] of counts.entries())
+    for (let i = 0; i < count; i++) batch.add({ token: 7, position: i, sequence, wantsLogits: true });
   return batch;
 }
 const sizes = (counts: readonly number[], tileRows = 64): number[] =>

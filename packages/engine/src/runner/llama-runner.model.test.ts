@@ -48,7 +48,8 @@ function run(
   batch.clear();
   batch.isReproducible = true;
   for (const { sequence, tokens, from } of pieces)
-    for (const [i, token] of tokens.entries()) batch.add(token, from + i, sequence, i === tokens.length - 1);
+    for (const [i, token] of tokens.entries())
+      batch.add({ token, position: from + i, sequence, wantsLogits: i === tokens.length - 1 });
   const rows = runner.run(batch);
   return pieces.map((_, i) => rows.row(i).slice());
 }

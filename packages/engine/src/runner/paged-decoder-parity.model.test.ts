@@ -56,7 +56,8 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     const batch = new StepBatch(256);
     // Rows of the sequences alternate, so that each mask is more than a block.
     for (const [position, token] of tokens.entries())
-      for (const [sequence, adapter] of adapters.entries()) batch.add(token, position, sequence, true, adapter);
+      for (const [sequence, adapter] of adapters.entries())
+        batch.add({ token, position, sequence, wantsLogits: true }, adapter);
     const rows = runner.run(batch);
 
     using llama = LlamaModel.load(path);
@@ -93,7 +94,8 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     const load = (one: number) => runner.loadAdapter(join(directory, `${name}.${one}.gguf`));
     const [adapter, other] = [index === null ? null : load(index), load(2)];
     const batch = new StepBatch(256);
-    for (const [position, token] of tokens.entries()) batch.add(token, position, 0, true, adapter);
+    for (const [position, token] of tokens.entries())
+      batch.add({ token, position, sequence: 0, wantsLogits: true }, adapter);
     const whole = runner.run(batch);
     const expected = tokens.map((__, position) => whole.row(position).slice());
     runner.forget(0, 0);
@@ -102,9 +104,12 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
       batch.clear();
       for (let sequence = 1; sequence < position % 5; sequence++) {
         runner.forget(sequence, 0);
-        batch.add(tokens[sequence]!, 0, sequence, true, [adapter, index === null ? null : other][sequence % 2]!);
+        batch.add(
+          { token: tokens[sequence]!, position: 0, sequence, wantsLogits: true },
+          [adapter, index === null ? null : other][sequence % 2]!,
+        );
       }
-      batch.add(token, position, 0, true, adapter);
+      batch.add({ token, position, sequence: 0, wantsLogits: true }, adapter);
       const row = runner.run(batch).row(batch.numLogits - 1);
       for (const [i, logit] of row.entries()) largest = Math.max(largest, Math.abs(logit - expected[position]![i]!));
     }

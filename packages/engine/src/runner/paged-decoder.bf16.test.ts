@@ -40,7 +40,7 @@ test('log-probabilities are those of single precision but for the roundings, wit
   const rowsOf = (decoder: PagedDecoder, path: string | null): Float64Array[] => {
     const adapter = path === null ? null : decoder.loadAdapter(path);
     const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);
-    tokens.forEach((token, position) => batch.add(token, position, 0, true, adapter));
+    tokens.forEach((token, position) => batch.add({ token, position, sequence: 0, wantsLogits: true }, adapter));
     const logits = decoder.run(batch);
     const found = tokens.map((_, row) => logSoftmax(logits.row(row)));
     decoder.forget(0, 0);

@@ -62,7 +62,7 @@ function compute(runner: PagedDecoder, pieces: readonly Piece[]): Float32Array[]
   const batch = new StepBatch(runner.batchTokens);
   for (const { sequence, length, from = 0, adapter = null } of pieces)
     for (let i = from; i < from + length; i++)
-      batch.add((37 * i + 5) % 256, i, sequence, i === from + length - 1, adapter);
+      batch.add({ token: (37 * i + 5) % 256, position: i, sequence, wantsLogits: i === from + length - 1 }, adapter);
   const rows = runner.run(batch);
   return pieces.map((_, index) => rows.row(index).slice());
 }
@@ -185,7 +185,10 @@ test('logits do not depend on the other rows with logits, with an adapter or wit
   const rowsOf = (wants: (row: number) => boolean): (Float32Array | null)[] => {
     const batch = new StepBatch(runner.batchTokens);
     for (let row = 0; row < 40; row++)
-      batch.add((37 * row + 5) % 256, row >> 1, row % 2, wants(row), adapters[row % 2]!);
+      batch.add(
+        { token: (37 * row + 5) % 256, position: row >> 1, sequence: row % 2, wantsLogits: wants(row) },
+        adapters[row % 2]!,
+      );
     const logits = runner.run(batch);
     let next = 0;
     const found = Array.from({ length: 40 }, (_, row): Float32Array | null =>

@@ -17,16 +17,13 @@ export class LogprobWriter {
   }
 
   /**
-   * @param row logits, `[V]`, scanned
-   * @param logSum log Σ exp of the row
-   * @param top number of `top` entries: the sampled token, then the most likely others (0 = none, -1 = the whole
+   * @param row logits, `[V]`, scanned, with the log Σ exp `logSum`
+   * @param sampled `top`: number of `top` entries: the sampled token, then the most likely others (0 = none, -1 = the whole
    * vocabulary); or a list of ids that follow it, each once
    */
   entry(
     row: Float32Array,
-    token: number,
-    logSum: number,
-    top: number | readonly number[],
+    { token, logSum, top }: { token: number; logSum: number; top: number | readonly number[] },
     buffers: SamplerBuffers,
   ): TokenLogprob {
     const count = top === -1 ? row.length : typeof top === 'number' ? top : Infinity;

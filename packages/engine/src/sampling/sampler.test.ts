@@ -25,10 +25,11 @@ function support(
     ids.add(
       sampleToken(
         row,
-        { ...PLAIN, ...settings },
-        { ...NO_ADJUSTMENTS, ...adjustments },
-        random.drawKey(),
-        null,
+        {
+          settings: { ...PLAIN, ...settings },
+          key: random.drawKey(),
+          adjustments: { ...NO_ADJUSTMENTS, ...adjustments },
+        },
         buffers,
       ).token,
     );
@@ -118,10 +119,7 @@ describe('adjustments, by hand', () => {
   const greedy = (row: Float32Array, adjustments: Partial<TokenAdjustments>): number =>
     sampleToken(
       row,
-      { ...PLAIN, temperature: 0 },
-      { ...NO_ADJUSTMENTS, ...adjustments },
-      KEY,
-      null,
+      { settings: { ...PLAIN, temperature: 0 }, key: KEY, adjustments: { ...NO_ADJUSTMENTS, ...adjustments } },
       new SamplerBuffers(row.length),
     ).token;
 
@@ -132,7 +130,8 @@ describe('adjustments, by hand', () => {
     expect(greedy(Float32Array.of(-1, -1.4), { repetitionPenalty: 1.5, generatedCounts: new Map([[0, 1]]) })).toBe(1);
     // So small that both logits would be infinite, and nothing could be drawn.
     const tiny = { ...NO_ADJUSTMENTS, repetitionPenalty: 1e-300, promptIds: new Set([0, 1]) };
-    const drawn = sampleToken(Float32Array.of(2, 1, 3), PLAIN, tiny, KEY, 'raw', new SamplerBuffers(3));
+    const drawing = { settings: PLAIN, key: KEY, adjustments: tiny, logprobs: 'raw' } as const;
+    const drawn = sampleToken(Float32Array.of(2, 1, 3), drawing, new SamplerBuffers(3));
     expect([0, 1]).toContain(drawn.token);
     // in prompt and reply, applied once: 2 / 1.5 = 1.33 > 1.2
     const both = { repetitionPenalty: 1.5, promptIds: new Set([0]), generatedCounts: new Map([[0, 3]]) };
@@ -195,10 +194,7 @@ describe('adjustments, by hand', () => {
     };
     const { token, logSumExp } = sampleToken(
       row,
-      { ...PLAIN, temperature: 0.5, topP: 0.9 },
-      adjustments,
-      KEY,
-      'raw',
+      { settings: { ...PLAIN, temperature: 0.5, topP: 0.9 }, key: KEY, adjustments, logprobs: 'raw' },
       buffers,
     );
     expect(row).toEqual(before);
@@ -226,8 +222,7 @@ describe('distribution', () => {
     const random = new RandomStream(1234n);
     const numDraws = 40_000;
     const counts = new Float64Array(row.length);
-    for (let i = 0; i < numDraws; i++)
-      counts[sampleToken(row, settings, NO_ADJUSTMENTS, random.drawKey(), null, buffers).token]!++;
+    for (let i = 0; i < numDraws; i++) counts[sampleToken(row, { settings, key: random.drawKey() }, buffers).token]!++;
     let chiSquare = 0;
     let freedom = -1;
     let numImpossible = 0;
@@ -264,10 +259,7 @@ describe('distribution', () => {
         const row = Float32Array.from(logits);
         const { token } = sampleToken(
           row,
-          chosen,
-          NO_ADJUSTMENTS,
-          new DrawKey(key, 1),
-          null,
+          { settings: chosen, key: new DrawKey(key, 1) },
           new SamplerBuffers(row.length),
         );
         expect(isAllowed(row, chosen, token)).toBe(true);
@@ -297,9 +289,7 @@ describe('a draw under noise', () => {
         const row = Float32Array.from({ length: 1000 }, () => 2.5 * normal());
         const other = row.map((x) => x + 0.03 * normal());
         const key = random.drawKey();
-        const [a, b] = [row, other].map(
-          (each) => sampleToken(each, settings, NO_ADJUSTMENTS, key, null, buffers).token,
-        );
+        const [a, b] = [row, other].map((each) => sampleToken(each, { settings, key }, buffers).token);
         if (a !== b) numChanged++;
         if (draw % 3 > 0) continue;
         const [p, q] = [row, other].map((each) => softmaxOf(each)) as [number[], number[]];
@@ -337,10 +327,7 @@ describe('logprobs', () => {
       for (const partial of [{}, { temperature: 0 }, { temperature: 0.6 }, { topK: 5 }, { topP: 0.4 }, { minP: 0.2 }]) {
         const { logSumExp } = sampleToken(
           row,
-          { ...PLAIN, ...partial },
-          NO_ADJUSTMENTS,
-          random.drawKey(),
-          'raw',
+          { settings: { ...PLAIN, ...partial }, key: random.drawKey(), logprobs: 'raw' },
           buffers,
         );
         largest = Math.max(largest, Math.abs(logSumExp - expected));
@@ -367,7 +354,7 @@ describe('logprobs', () => {
         (logits, count) => {
           const row = Float32Array.from(logits);
           const buffers = new SamplerBuffers(row.length);
-          sampleToken(row, PLAIN, NO_ADJUSTMENTS, KEY, 'raw', buffers);
+          sampleToken(row, { settings: PLAIN, key: KEY, logprobs: 'raw' }, buffers);
           const sorted = logits.map((_, id) => id).sort((a, b) => logits[b]! - logits[a]! || a - b);
           expect(mostLikelyTokens(row, count, buffers)).toEqual(sorted.slice(0, count));
         },
@@ -394,7 +381,8 @@ describe('logprobs', () => {
       const raw = Float32Array.from({ length: 300 }, () => 8 * random.uniform());
       const row = raw.slice();
       const adjustments: TokenAdjustments = { ...NO_ADJUSTMENTS, banned: [4], logitBias: [[5, 3]] };
-      const { token, logSumExp } = sampleToken(row, settings, adjustments, random.drawKey(), 'processed', buffers);
+      const drawing = { settings, key: random.drawKey(), adjustments, logprobs: 'processed' } as const;
+      const { token, logSumExp } = sampleToken(row, drawing, buffers);
       const adjusted = raw.slice();
       adjusted[4] = -Infinity;
       adjusted[5]! += 3;
@@ -415,10 +403,7 @@ describe('logprobs', () => {
     const settings = { ...PLAIN, temperature: 0, topK: 1 };
     const { token, logSumExp } = sampleToken(
       row,
-      settings,
-      { ...NO_ADJUSTMENTS, banned: [0] },
-      KEY,
-      'processed',
+      { settings, key: KEY, adjustments: { ...NO_ADJUSTMENTS, banned: [0] }, logprobs: 'processed' },
       buffers,
     );
     expect(token).toBe(1);
@@ -434,7 +419,7 @@ describe('logprobs', () => {
     row[4000] = 1;
     row[7] = 2;
     const buffers = new SamplerBuffers(5000);
-    sampleToken(row, PLAIN, NO_ADJUSTMENTS, KEY, 'raw', buffers);
+    sampleToken(row, { settings: PLAIN, key: KEY, logprobs: 'raw' }, buffers);
     expect(mostLikelyTokens(row, 4, buffers)).toEqual([7, 4000, 0, 1]);
   });
 });

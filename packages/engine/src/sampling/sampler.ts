@@ -8,6 +8,7 @@ import {
   centreOf,
   isNeutral,
   logSumExp,
+  NO_ADJUSTMENTS,
   RowScan,
   scanMaxima,
   scanSums,
@@ -20,6 +21,7 @@ import {
   gatherAbove,
   isTruncated,
   kthLargestBound,
+  type RowBuffers,
   truncationThreshold,
 } from './truncation.ts';
 
@@ -29,7 +31,7 @@ export interface SamplingSettings extends Truncation {
 }
 
 /** One sampler serves all sequences, one row at a time. */
-export class SamplerBuffers {
+export class SamplerBuffers implements RowBuffers {
   readonly scan: RowScan;
   readonly candidates: CandidateBuffer;
   readonly undo: UndoLog;
@@ -41,26 +43,32 @@ export class SamplerBuffers {
   }
 }
 
+/** How one token is drawn. */
+export interface TokenDrawing {
+  readonly settings: Readonly<SamplingSettings>;
+  /** Random numbers; unused if greedy. */
+  readonly key: DrawKey;
+  /** Default none. */
+  readonly adjustments?: TokenAdjustments;
+  /** Distribution for the log Σ exp. Default null: none. */
+  readonly logprobs?: LogprobsMode | null;
+  /** Receives the drawn distribution, except at temperature 0. Default null: no trace. */
+  readonly tracer?: SamplingTracer | null;
+}
+
 /**
  * Chooses one token from a row of logits, in vLLM's order: masks, bias, penalties, greedy pick, temperature,
  * min_p, top_k, top_p, draw.
  *
  * @param row logits, `[V]`. With a `processed` mode it becomes the logits of the drawn distribution (-Infinity =
  * removed), less `centre`; otherwise its raw logits are restored.
- * @param key random numbers of the draw; unused if greedy
- * @param logprobs distribution for the log Σ exp; null = none
- * @param tracer receives the drawn distribution, except at temperature 0; null = no trace
  * @returns the token, -1 if none is possible; log Σ exp of the final `row` (NaN if not wanted, or if masks
  * removed a NaN logit); and `centre`, subtracted from the logits in `row`
  */
 export function sampleToken(
   row: Float32Array,
-  settings: SamplingSettings,
-  adjustments: TokenAdjustments,
-  key: DrawKey,
-  logprobs: LogprobsMode | null,
+  { settings, key, adjustments = NO_ADJUSTMENTS, logprobs = null, tracer = null }: TokenDrawing,
   buffers: SamplerBuffers,
-  tracer: SamplingTracer | null = null,
 ): { token: number; logSumExp: number; centre: number } {
   const { scan, undo } = buffers;
   const isAdjusted = !isNeutral(adjustments);
@@ -86,18 +94,18 @@ export function sampleToken(
 /** @returns `threshold`: tokens below it were removed */
 function chooseToken(
   row: Float32Array,
-  settings: SamplingSettings,
+  settings: Readonly<SamplingSettings>,
   key: DrawKey,
   buffers: SamplerBuffers,
 ): { token: number; threshold: number } {
-  const { scan, candidates } = buffers;
+  const { scan } = buffers;
   const { temperature } = settings;
   // An infinite logit gives no probabilities, even for a greedy pick.
   if (!Number.isFinite(scan.maximum)) return { token: -1, threshold: -Infinity };
   if (temperature === 0) return { token: argmax(row, scan), threshold: -Infinity };
   if (isTruncated(settings)) {
-    const threshold = truncationThreshold(row, scan, settings, temperature, candidates);
-    return { token: drawAbove(row, scan, threshold, 1 / temperature, key, candidates), threshold };
+    const threshold = truncationThreshold(row, settings, buffers);
+    return { token: drawAbove(row, threshold, { inverseTemperature: 1 / temperature, key }, buffers), threshold };
   }
   scanSums(scan, 1 / temperature);
   const token = !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, key);
@@ -134,7 +142,7 @@ export function mostLikelyTokens(row: Float32Array, count: number, buffers: Samp
   const wanted = Math.min(count, row.length);
   if (wanted === 0) return [];
   // Masked tokens are not sorted: under a constraint they are most of the vocabulary.
-  gatherAbove(row, scan, Math.max(kthLargestBound(scan, wanted), -Number.MAX_VALUE), candidates);
+  gatherAbove(row, Math.max(kthLargestBound(scan, wanted), -Number.MAX_VALUE), buffers);
   const ids = Array.from(candidates.ids.subarray(0, candidates.count));
   ids.sort((a, b) => row[b]! - row[a]! || a - b);
   for (let id = 0; ids.length < wanted; id++) if (row[id] === -Infinity) ids.push(id);

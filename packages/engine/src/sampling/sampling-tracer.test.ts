@@ -1,4 +1,3 @@
-import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { MAX_TRACE_BYTES } from '@trainyard/protocol/fields';
 import { isKept, readKeptTokens } from '@trainyard/tokenizer';
@@ -87,7 +86,7 @@ describe('the distribution of a choice', () => {
     let numTokens = 0;
     for (; tracer.finish() !== null; numTokens++) {
       for (let id = 0; id < vocabSize; id++) row[id] = Math.sin(id * (numTokens + 1.3));
-      sampleToken(row, settings, NO_ADJUSTMENTS, new DrawKey(numTokens, 1), null, buffers, tracer);
+      sampleToken(row, { settings, key: new DrawKey(numTokens, 1), tracer }, buffers);
     }
     console.log(`${MAX_TRACE_BYTES} bytes were full after ${numTokens} tokens drawn from some 50,000 each`);
     expect(numTokens).toBeGreaterThan(2);

@@ -26,7 +26,8 @@ export class SamplingTracer {
     if (this.#writer.isTooLarge) return;
     const isFew = keptIds !== null && 2 * keptIds.length <= row.length;
     const kept = isFew ? { isComplement: false, ids: keptIds } : keptOf(row, keptIds);
-    const draw: TokenDraw = { logprob: drawnLogprob(row, token, this.#temperature, kept, scan), kept };
+    const logprob = drawnLogprob(row, scan, { token, temperature: this.#temperature, kept });
+    const draw: TokenDraw = { logprob, kept };
     this.#writer.add(draw);
     // Its ids are in a shared buffer.
     if (this.#keepsLast) this.last = { ...draw, kept: draw.kept && { ...draw.kept, ids: draw.kept.ids.slice() } };

@@ -18,7 +18,7 @@ test('top_n_sigma keeps the same tokens as llama.cpp’s own sampler', () => {
     const buffers = new SamplerBuffers(length);
     scanMaxima(row, buffers.scan);
     const settings = { ...NO_TRUNCATION, topNSigma };
-    const threshold = truncationThreshold(row, buffers.scan, settings, 1, buffers.candidates);
+    const threshold = truncationThreshold(row, { ...settings, temperature: 1 }, buffers);
     const kept = Array.from(row.keys()).filter((id) => row[id]! >= threshold && row[id]! > -Infinity);
     expect(kept).toEqual(keptByLlamaTopNSigma(row, topNSigma));
     numKept += kept.length;

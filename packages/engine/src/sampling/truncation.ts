@@ -14,6 +14,12 @@ export class CandidateBuffer {
   }
 }
 
+/** Scan of the row after `scanMaxima`, and room for candidates. */
+export interface RowBuffers {
+  readonly scan: RowScan;
+  readonly candidates: CandidateBuffer;
+}
+
 export function isTruncated({ topP, topK, minP, topNSigma }: Truncation): boolean {
   return topP < 1 || topK > 0 || minP > 0 || topNSigma > 0;
 }
@@ -22,23 +28,24 @@ export function isTruncated({ topP, topK, minP, topNSigma }: Truncation): boolea
  * Smallest logit that survives top_n_sigma, min_p, then top_k, then top_p on the renormalised rest; -Infinity if
  * all are off. Each setting is such a threshold, so only a few candidates are sorted.
  *
- * @param scan after `scanMaxima` of this row
- * @param temperature > 0; probabilities are of the row divided by it
+ * @param settings its temperature is > 0; probabilities are of the row divided by it
  */
 export function truncationThreshold(
   row: Float32Array,
-  scan: RowScan,
-  truncation: Truncation,
-  temperature: number,
-  candidates: CandidateBuffer,
+  settings: Readonly<Truncation & { temperature: number }>,
+  buffers: RowBuffers,
 ): number {
-  const { topP, topK, minP, topNSigma } = truncation;
+  const { temperature, topP, topK, minP, topNSigma } = settings;
+  const { scan } = buffers;
   // p >= minP * max p  <=>  (x - max) / T >= ln minP
   let threshold = minP > 0 ? scan.maximum + temperature * Math.log(minP) : -Infinity;
   if (topNSigma > 0) threshold = Math.max(threshold, scan.maximum - topNSigma * standardDeviation(row, scan));
-  if (topK > 0 && topK < row.length) threshold = Math.max(threshold, kthLargest(row, scan, topK, candidates));
+  if (topK > 0 && topK < row.length) threshold = Math.max(threshold, kthLargest(row, topK, buffers));
   if (topP < 1)
-    threshold = Math.max(threshold, nucleusThreshold(row, scan, threshold, topP, 1 / temperature, candidates));
+    threshold = Math.max(
+      threshold,
+      nucleusThreshold(row, { threshold, topP, inverseTemperature: 1 / temperature }, buffers),
+    );
   return threshold;
 }
 
@@ -70,13 +77,12 @@ function standardDeviation(row: Float32Array, scan: RowScan): number {
  */
 export function drawAbove(
   row: Float32Array,
-  scan: RowScan,
   threshold: number,
-  inverseTemperature: number,
-  key: DrawKey,
-  candidates: CandidateBuffer,
+  { inverseTemperature, key }: { readonly inverseTemperature: number; readonly key: DrawKey },
+  buffers: RowBuffers,
 ): number {
-  gatherAbove(row, scan, threshold, candidates);
+  const { scan, candidates } = buffers;
+  gatherAbove(row, threshold, buffers);
   const { ids, count } = candidates;
   let first = -1;
   let firstArrival = Infinity;
@@ -91,7 +97,7 @@ export function drawAbove(
   return first;
 }
 
-export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number, candidates: CandidateBuffer): void {
+export function gatherAbove(row: Float32Array, threshold: number, { scan, candidates }: RowBuffers): void {
   const { ids } = candidates;
   let count = 0;
   for (let block = 0; block < scan.numBlocks; block++) {
@@ -103,10 +109,9 @@ export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number,
 }
 
 /** The k-th largest logit of the row, 1 <= k <= V. Needs `scanMaxima`. */
-function kthLargest(row: Float32Array, scan: RowScan, k: number, candidates: CandidateBuffer): number {
-  const { values } = candidates;
-  gatherAbove(row, scan, kthLargestBound(scan, k), candidates);
-  const { ids, count } = candidates;
+function kthLargest(row: Float32Array, k: number, buffers: RowBuffers): number {
+  gatherAbove(row, kthLargestBound(buffers.scan, k), buffers);
+  const { ids, values, count } = buffers.candidates;
   for (let i = 0; i < count; i++) values[i] = row[ids[i]!]!;
   return quickSelectLargest(values, count, k);
 }
@@ -151,28 +156,33 @@ function quickSelectLargest(values: Float32Array, count: number, k: number): num
 const BUCKETS_PER_NAT = 32;
 const NUM_BUCKETS = 50 * BUCKETS_PER_NAT + 2;
 
+interface Nucleus {
+  /** Smallest logit that the other settings leave. */
+  readonly threshold: number;
+  readonly topP: number;
+  readonly inverseTemperature: number;
+}
+
 /**
  * Smallest logit v >= `threshold` such that the mass strictly above v is less than `topP` of the mass at or
  * above `threshold`. Only the bucket that reaches the share is sorted.
  */
 function nucleusThreshold(
   row: Float32Array,
-  scan: RowScan,
-  threshold: number,
-  topP: number,
-  inverseTemperature: number,
-  candidates: CandidateBuffer,
+  { threshold, topP, inverseTemperature }: Nucleus,
+  buffers: RowBuffers,
 ): number {
-  const { bucketMass } = candidates;
+  const { scan } = buffers;
+  const { bucketMass } = buffers.candidates;
   let total: number;
-  if (threshold > -Infinity) total = collectMass(row, scan, threshold, inverseTemperature, bucketMass);
+  if (threshold > -Infinity) total = collectMass(row, threshold, inverseTemperature, buffers);
   else {
     // The whole row's mass is cheap, weighing single tokens is not: weigh only the likely ones, as deep as needed.
     scanSums(scan, inverseTemperature);
     total = scan.total;
     for (let depth = FIRST_DEPTH; ; depth *= 2) {
       const floor = depth < 50 ? scan.maximum - depth / inverseTemperature : -Infinity;
-      if (!(collectMass(row, scan, floor, inverseTemperature, bucketMass) < topP * total) || floor === -Infinity) break;
+      if (!(collectMass(row, floor, inverseTemperature, buffers) < topP * total) || floor === -Infinity) break;
     }
   }
   const target = topP * total;
@@ -181,7 +191,7 @@ function nucleusThreshold(
   while (bucket < NUM_BUCKETS && above + bucketMass[bucket]! < target) above += bucketMass[bucket++]!;
   if (bucket === NUM_BUCKETS) return threshold; // by rounding, only all buckets together reach the share
 
-  const sorted = valuesOfBucket(row, scan, threshold, bucket, inverseTemperature, candidates).sort(); // ascending
+  const sorted = valuesOfBucket(row, bucket, { threshold, inverseTemperature }, buffers).sort(); // ascending
   let kept = scan.maximum;
   for (let i = sorted.length - 1; i >= 0 && above < target;) {
     kept = sorted[i]!;
@@ -197,10 +207,9 @@ const FIRST_DEPTH = 8;
 /** @returns the sum of all weights */
 function collectMass(
   row: Float32Array,
-  scan: RowScan,
   floor: number,
   inverseTemperature: number,
-  bucketMass: Float64Array,
+  { scan, candidates: { bucketMass } }: RowBuffers,
 ): number {
   bucketMass.fill(0);
   let total = 0;
@@ -221,15 +230,14 @@ function collectMass(
 
 function valuesOfBucket(
   row: Float32Array,
-  scan: RowScan,
-  threshold: number,
   bucket: number,
-  inverseTemperature: number,
-  candidates: CandidateBuffer,
+  { threshold, inverseTemperature }: Omit<Nucleus, 'topP'>,
+  buffers: RowBuffers,
 ): Float32Array {
+  const { scan, candidates } = buffers;
   // One bucket further down than needed: rounding must not lose a token at the border.
   const floor = Math.max(threshold, scan.maximum - (bucket + 2) / BUCKETS_PER_NAT / inverseTemperature);
-  gatherAbove(row, scan, floor, candidates);
+  gatherAbove(row, floor, buffers);
   const { ids, values } = candidates;
   let count = 0;
   for (let i = 0; i < candidates.count; i++) {

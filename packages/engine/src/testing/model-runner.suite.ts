@@ -4,7 +4,6 @@ import { KvFullError, StepBatch } from '../runner/model-runner.ts';
 import type { LogitRows, ModelRunner, RowDraw, RunnerAdapter } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
-import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
 export interface ModelRunnerHarness {
   /** Has room for 4 sequences and 64 to some hundred cells. */
@@ -52,7 +51,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       batch.isReproducible = isReproducible;
       for (const { sequence, tokens, from = 0, adapter = null, wantsAll = false } of pieces) {
         for (const [i, token] of tokens.entries())
-          batch.add(token, from + i, sequence, wantsAll || i === tokens.length - 1, adapter);
+          batch.add({ token, position: from + i, sequence, wantsLogits: wantsAll || i === tokens.length - 1 }, adapter);
       }
       return batch;
     };
@@ -263,7 +262,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
           expect(gap(drawn.row(i), rows[i]!)).toBeLessThanOrEqual(harness.tolerance);
           continue;
         }
-        const { token } = sampleToken(rows[i]!, draw.settings, NO_ADJUSTMENTS, draw.key, null, buffers);
+        const { token } = sampleToken(rows[i]!, draw, buffers);
         expect(drawn.token(i)).toBe(token);
       }
     });

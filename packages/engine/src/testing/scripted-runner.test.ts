@@ -35,7 +35,7 @@ for (const [name, options] of Object.entries(KINDS)) {
 test('a caller that breaks the rules gets an error', async () => {
   const runner = new ScriptedRunner({ vocabSize: VOCAB_SIZE, shareGranularity: 4, answersLater: true });
   const batch = new StepBatch(8);
-  for (let i = 0; i < 8; i++) batch.add(i, i, 0, i === 7);
+  for (let i = 0; i < 8; i++) batch.add({ token: i, position: i, sequence: 0, wantsLogits: i === 7 });
   const rows = runner.run(batch);
   expect(() => runner.share(0, 1, 4)).toThrow('share while a batch is being computed');
   expect(() => runner.forget(0, 0)).toThrow('forget while a batch is being computed');
@@ -44,7 +44,7 @@ test('a caller that breaks the rules gets an error', async () => {
   runner.share(0, 1, 4);
   batch.clear();
   const [one, other] = [runner.loadAdapter('a'), runner.loadAdapter('b')];
-  batch.add(1, 8, 0, true, one);
-  batch.add(1, 4, 1, true, other);
+  batch.add({ token: 1, position: 8, sequence: 0, wantsLogits: true }, one);
+  batch.add({ token: 1, position: 4, sequence: 1, wantsLogits: true }, other);
   await expect((async () => runner.run(batch))()).rejects.toThrow('2 adapters in a batch of at most 1');
 });

@@ -10,7 +10,6 @@ import type {
   StepBatch,
 } from '../runner/model-runner.ts';
 import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
-import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
 /**
  * Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend only on its
@@ -117,7 +116,7 @@ export class ScriptedRunner implements ModelRunner {
     const rows = new FlatLogits(this.#compute(batch), this.vocabSize);
     const buffers = new SamplerBuffers(this.vocabSize);
     const tokens = draws.map((draw, index) =>
-      draw === null ? null : sampleToken(rows.row(index), draw.settings, NO_ADJUSTMENTS, draw.key, null, buffers).token,
+      draw === null ? null : sampleToken(rows.row(index), draw, buffers).token,
     );
     return {
       row: (index) => {

@@ -43,20 +43,14 @@ export class ChoiceSampler {
     const others = choice.adjustments;
     const adjustments = masking === 'complete' ? { ...others, allowed: null, banned: [], masked: null } : others;
     const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
-    const { token, logSumExp, centre } = sampleToken(
-      row,
-      sampling,
-      adjustments,
-      key,
-      numTop === null ? null : logprobsMode,
-      this.#buffers,
-      choice.tracer,
-    );
+    const logprobs = numTop === null ? null : logprobsMode;
+    const drawing = { settings: sampling, key, adjustments, logprobs, tracer: choice.tracer };
+    const { token, logSumExp, centre } = sampleToken(row, drawing, this.#buffers);
     if (token < 0) throw noTokenPossible(row, adjustments, constraint !== null, choice.numSampled);
     if (numTop === null) return { token, logprobs: null, verdict: choice.take(token) };
     // The draw used masks; the raw row may still contain NaN.
     const logSum = finiteLogSum(logSumExp);
-    const entry = this.#writer.entry(row, token, logSum, logprobTokenIds ?? numTop, this.#buffers);
+    const entry = this.#writer.entry(row, { token, logSum, top: logprobTokenIds ?? numTop }, this.#buffers);
     if (isLogitsMode(logprobsMode)) entry.logitSum = logSum + centre;
     return { token, logprobs: [entry], verdict: choice.take(token) };
   }
@@ -79,7 +73,8 @@ export class ChoiceSampler {
   #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
     for (;;) {
       const key = isGreedy(choice) ? UNUSED : choice.random.drawKey();
-      const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, key, null, this.#buffers);
+      const settings = choice.owner.request.sampling;
+      const { token } = sampleToken(row, { settings, key, adjustments }, this.#buffers);
       if (token < 0 || choice.text!.constraint!.admits(token)) return key;
       row[token] = -Infinity;
     }

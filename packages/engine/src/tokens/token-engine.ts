@@ -319,7 +319,7 @@ export class TokenEngine implements LocalTokens {
       const { tokens, numComputed, slot } = sequence;
       for (let position = numComputed; position < numComputed + count; position++) {
         const wantsLogits = sequence.wantsLogitsAt(position);
-        batch.add(tokens[position]!, position, slot!, wantsLogits, sequence.owner.adapter);
+        batch.add({ token: tokens[position]!, position, sequence: slot!, wantsLogits }, sequence.owner.adapter);
         if (!wantsLogits) continue;
         const isPrompt = position < tokens.length - 1;
         this.#rows.push({ sequence, isPrompt, draw: isPrompt ? null : this.#drawOf(sequence) });

@@ -66,7 +66,7 @@ test.each(Object.keys(ENDINGS) as Bf16Ending[])('%s', (ending) => {
       const y = floats(rows * dims.out);
       const other = endingTakesOther(ending) ? floats(y.length) : null;
       const before = y.slice();
-      product.run(weights, rounded, y, numRows, other);
+      product.run(weights, { x: rounded, y, other }, numRows);
       for (let row = 0; row < numRows; row += Math.max(1, numRows >> 2)) {
         for (let column = 0; column < dims.out; column += 31) {
           let sum = 0;
@@ -87,7 +87,8 @@ test('memory that is too small is refused, and weights that are closed', () => {
   const weights = new Bf16Weights(library, floats(12), dims);
   const product = kept(new Bf16Product(library, weights, 'times'));
   const x = new Uint16Array(new ArrayBuffer(2 * 4 * 8));
-  const run = (y: number, other: Float32Array | null) => () => product.run(weights, x, new Float32Array(y), 5, other);
+  const run = (y: number, other: Float32Array | null) => () =>
+    product.run(weights, { x, y: new Float32Array(y), other }, 5);
   expect(run(3 * 5, floats(24))).toThrow('no room for 8 rows');
   expect(run(24, floats(15))).toThrow('too few rows of the other matrix for 8');
   expect(run(24, null)).toThrow('another matrix, or none, behind times');

@@ -9,12 +9,22 @@ import { Primitive } from './primitive.ts';
 import type { DataAt } from './primitive.ts';
 import { computedRows, RowPrimitives } from './row-primitives.ts';
 
+type AnyData = ArrayBufferView | DataAt;
+
 /** Addresses of a product's matrices, with space for {@link computedRows}. */
 export interface ProductPlaces {
   readonly x: Address;
   readonly y: Address;
   /** z, for endings that have one. */
   readonly other: Address | null;
+}
+
+/** Matrices of a product, with space for {@link computedRows}; values of y after the rows are undefined. */
+export interface ProductRows {
+  readonly x: Uint16Array; // [numRows, in]
+  readonly y: Float32Array; // [numRows, out]
+  /** z, for endings that have one. */
+  readonly other: Float32Array | null; // [numRows, out]
 }
 
 /** Blocks the calling thread, which the library's threads help. */
@@ -33,35 +43,24 @@ export class Bf16Product {
     this.#primitives = new RowPrimitives((rows) => this.#compile(library, rows));
   }
 
-  /**
-   * @param x [numRows, in] and @param y [numRows, out], with room for {@link computedRows}; values after the rows
-   * are undefined
-   * @param other z, as y; only for endings that have one
-   */
-  run(weights: Bf16Matrix, x: Uint16Array, y: Float32Array, numRows: number, other: Float32Array | null = null): void {
+  run(weights: Bf16Matrix, { x, y, other }: ProductRows, numRows: number): void {
     const rows = computedRows(numRows);
     const { out, in: inner } = this.#dims;
     assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
     assert(other === null || other.length >= rows * out, `too few rows of the other matrix for ${rows}`);
-    this.#run(weights, rows, x, y, other);
+    this.#run(weights, rows, { x, y, other });
   }
 
   runAt(weights: Bf16Matrix, { x, y, other }: ProductPlaces, numRows: number): void {
-    const place = other === null ? null : { address: other };
-    this.#run(weights, computedRows(numRows), { address: x }, { address: y }, place);
+    const places = { x: { address: x }, y: { address: y }, other: other === null ? null : { address: other } };
+    this.#run(weights, computedRows(numRows), places);
   }
 
   close(): void {
     this.#primitives.close();
   }
 
-  #run(
-    weights: Bf16Matrix,
-    rows: number,
-    x: ArrayBufferView | DataAt,
-    y: ArrayBufferView | DataAt,
-    other: ArrayBufferView | DataAt | null,
-  ): void {
+  #run(weights: Bf16Matrix, rows: number, { x, y, other }: { x: AnyData; y: AnyData; other: AnyData | null }): void {
     const { out, in: inner } = this.#dims;
     assert(weights.dims.out === out && weights.dims.in === inner, 'weights of another shape');
     assert.equal(other !== null, endingTakesOther(this.#ending), `another matrix, or none, behind ${this.#ending}`);
@@ -75,12 +74,11 @@ export class Bf16Product {
     const place = otherPlace(this.#ending);
     const other: [number, Address][] = place === null ? [] : [[postOperand(place), y]];
     try {
-      return new Primitive(library, createMatmul(library, rows, this.#dims, this.#layout, this.#ending), [
-        [ARGUMENT.from, x],
-        [ARGUMENT.weights, this.#layout],
-        [ARGUMENT.to, y],
-        ...other,
-      ]);
+      return new Primitive(
+        library,
+        createMatmul(library, rows, { dims: this.#dims, layout: this.#layout }, this.#ending),
+        [[ARGUMENT.from, x], [ARGUMENT.weights, this.#layout], [ARGUMENT.to, y], ...other],
+      );
     } finally {
       for (const description of [x, y]) library.descriptionDestroy(description);
     }

@@ -52,7 +52,7 @@ export class Bf16Weights implements Bf16Matrix {
     const strides = isTransposed ? ([dims.out, 1] as const) : ([1, dims.in] as const);
     const plain = describeMatrix(library, DATA_TYPE.f32, [dims.in, dims.out], strides);
     try {
-      const product = createMatmul(library, TYPICAL_ROWS, dims, any, 'plain');
+      const product = createMatmul(library, TYPICAL_ROWS, { dims, layout: any }, 'plain');
       this.layout = weightsLayout(library, product);
       library.primitiveDescriptionDestroy(product);
       this.#memory = library.made((out) => library.memoryCreate(out, this.layout, library.engine, OWN_DATA));

@@ -37,16 +37,16 @@ export function otherPlace(ending: Bf16Ending): number | null {
 /**
  * Creates the primitive y ← ending(y, x · Wᵀ), with x and W in bf16, and y and the sums in single precision.
  *
- * @param weights layout of Wᵀ [in, out]
+ * @param weights dimensions and layout of Wᵀ [in, out]
  * @returns the description of a primitive, which the caller must destroy
  */
 export function createMatmul(
   library: OneDnnLibrary,
   numRows: number,
-  { out: width, in: inner }: MatrixDims,
-  weights: Address,
+  weights: { readonly dims: MatrixDims; readonly layout: Address },
   ending: Bf16Ending,
 ): Address {
+  const { out: width, in: inner } = weights.dims;
   const x = describeMatrix(library, DATA_TYPE.bf16, [numRows, inner]);
   const y = describeMatrix(library, DATA_TYPE.f32, [numRows, width]);
   const post = library.made((out) => library.postCreate(out));
@@ -58,7 +58,7 @@ export function createMatmul(
     if (next === 'plus') library.check(library.postAddBinary(post, ALGORITHM.add, y));
     if (next === 'times') library.check(library.postAddBinary(post, ALGORITHM.multiply, y));
     library.check(library.attributesSetPost(attributes, post));
-    return library.made((out) => library.matmulCreate(out, library.engine, x, weights, 0n, y, attributes));
+    return library.made((out) => library.matmulCreate(out, library.engine, x, weights.layout, 0n, y, attributes));
   } finally {
     library.attributesDestroy(attributes);
     library.postDestroy(post);

@@ -81,7 +81,10 @@ function sampled(decoder: PagedDecoder, adapter: DecoderAdapter | null, numAtOnc
         // The whole prompt first, then token by token; the last one is never an input.
         const end = Math.min(tokenIds.length - 1, from === 0 ? numPrompt : numPrompt + from);
         for (let place = from === 0 ? 0 : numPrompt + from - 1; place < end; place++) {
-          batch.add(tokenIds[place]!, place, sequence, place >= numPrompt - 1, adapter);
+          batch.add(
+            { token: tokenIds[place]!, position: place, sequence, wantsLogits: place >= numPrompt - 1 },
+            adapter,
+          );
           if (place >= numPrompt - 1) rows.push({ sequence, place });
         }
       }
@@ -109,7 +112,8 @@ describe.each(Object.keys(TINY_ARCHITECTURES) as Name[])('%s', (name) => {
     randomizeAdapter(policy.lora, randomSource(9));
     const folder = mkdtempSync(join(directory, 'checkpoint-'));
     const optimizer = freshOptimizerState(policy.lora.tensors, 'rl');
-    writeCheckpointFiles(folder, policy.lora, policy.architecture, optimizer, {});
+    const { lora, architecture } = policy;
+    writeCheckpointFiles(folder, { lora, architecture, optimizer, metrics: {} });
     const sizes = { capacityTokens: 2048, maxSequences: 16, batchTokens: 600 };
     const row = packTrie(GROUPS);
     for (const withoutAdapter of [false, true]) {

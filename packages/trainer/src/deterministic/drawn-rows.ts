@@ -31,7 +31,7 @@ export class DrawnRows {
     }
     if (kept !== null) fillOthers(kept, { start: 0, end: row.length }, row, -Infinity);
     scanMaxima(row, this.#scan);
-    return drawnLogprob(row, token, replay?.temperatures[i] ?? 1, kept, this.#scan);
+    return drawnLogprob(row, this.#scan, { token, temperature: replay?.temperatures[i] ?? 1, kept });
   }
 
   #adjustments(shifts: LogitShifts, numGenerated: number): TokenAdjustments {

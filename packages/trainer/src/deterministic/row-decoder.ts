@@ -14,6 +14,15 @@ import { rowChains } from './row-chains.ts';
  */
 const BATCH_TOKENS = 128;
 
+interface RowProgress {
+  readonly row: PackedRow;
+  readonly chains: readonly RowChain[];
+  /** Computed tokens of each chain. */
+  readonly numComputed: Int32Array;
+  /** Indices of the trained tokens that a token predicts. */
+  readonly trainedAt: ReadonlyMap<number, readonly number[]>;
+}
+
 /**
  * Computes rows with the sampler's code: token by token, over pages of keys and values. One serves all policies
  * of a base model: native code keeps memory for each ended thread.
@@ -45,6 +54,7 @@ export class RowDecoder {
     const decoder = this.#decoderOf(row.tokenIds.length, chains);
     const numComputed = new Int32Array(chains.length);
     const trainedAt = Map.groupBy(row.sources.keys(), (i) => row.sources[i]!);
+    const progress = { row, chains, numComputed, trainedAt };
     const turns = new ComputeTurns(options);
     await turns.begin();
     try {
@@ -55,7 +65,7 @@ export class RowDecoder {
           await turns.begin();
         }
         turns.throwIfCancelled();
-        const tokens = this.#fill(row, chains, numComputed, decoder, adapter, trainedAt);
+        const tokens = this.#fill(progress, decoder, adapter);
         numLeft -= tokens.length;
         const logits = decoder.run(this.#batch);
         let index = 0;
@@ -81,12 +91,9 @@ export class RowDecoder {
 
   /** Takes tokens of chains whose earlier tokens are computed. @returns their row indices */
   #fill(
-    row: PackedRow,
-    chains: readonly RowChain[],
-    numComputed: Int32Array,
+    { row, chains, numComputed, trainedAt }: RowProgress,
     decoder: PagedDecoder,
     adapter: DecoderAdapter | null,
-    trainedAt: ReadonlyMap<number, readonly number[]>,
   ): number[] {
     const batch = this.#batch;
     batch.clear();
@@ -102,7 +109,15 @@ export class RowDecoder {
       }
       const last = Math.min(end, first + BATCH_TOKENS - batch.length);
       for (let token = first; token < last; token++) {
-        batch.add(row.tokenIds[token]!, row.positions[token]!, index, trainedAt.has(token), adapter);
+        batch.add(
+          {
+            token: row.tokenIds[token]!,
+            position: row.positions[token]!,
+            sequence: index,
+            wantsLogits: trainedAt.has(token),
+          },
+          adapter,
+        );
         tokens.push(token);
       }
       numComputed[index]! += last - first;

@@ -37,7 +37,7 @@ export class Bf16Multiplier {
     const size = computedRows(numRows) * dims.in;
     if (this.#rounded.length < size) this.#rounded = new Uint16Array(new ArrayBuffer(2 * size));
     this.#roundingOf(dims.in).run(this.#withRoom(floats(x), size), this.#rounded, numRows);
-    this.#productOf(weights).run(weights, this.#rounded, into, numRows);
+    this.#productOf(weights).run(weights, { x: this.#rounded, y: into, other: null }, numRows);
   }
 
   close(): void {
