@@ -9,5 +9,6 @@ export function writeHuggingFaceTokenizer(modelPath: string, folder: string): vo
   using source = GgufFile.open(modelPath);
   using vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
   mkdirSync(folder, { recursive: true });
-  writeTokenizerFiles(folder, source, vocabulary, Tokenizer.fromModel(vocabulary), vocabulary.contextLength);
+  const { contextLength } = vocabulary;
+  writeTokenizerFiles(folder, source, { vocabulary, tokenizer: Tokenizer.fromModel(vocabulary), contextLength });
 }

@@ -71,7 +71,9 @@ function writeBase(): void {
 async function writeAdapters(): Promise<void> {
   const model = await OrtPolicyModel.load({ modelPath, lora: DEFAULT_LORA_CONFIG });
   const write = (name: string): void => {
-    writeCheckpoint(join(folder, name), model.lora, model.architecture, freshOptimizerState(model.lora.tensors), {});
+    const { lora, architecture } = model;
+    const optimizer = freshOptimizerState(lora.tensors);
+    writeCheckpoint(join(folder, name), { lora, architecture, optimizer, metrics: {} });
   };
   write('fresh');
   perturbAdapter(model.lora);

@@ -57,8 +57,9 @@ beforeAll(async () => {
   trainer = await openTrainer({ modelPath: testModel().base, numThreads: 1 });
   model = await trainer.policy(DEFAULT_LORA_CONFIG);
   perturbAdapter(model.lora);
-  const optimizer = freshOptimizerState(model.lora.tensors);
-  writeCheckpoint(join(directory, 'perturbed'), model.lora, model.architecture, optimizer, {});
+  const { lora, architecture } = model;
+  const optimizer = freshOptimizerState(lora.tensors);
+  writeCheckpoint(join(directory, 'perturbed'), { lora, architecture, optimizer, metrics: {} });
 }, 300_000);
 
 afterAll(() => {

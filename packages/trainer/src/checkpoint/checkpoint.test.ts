@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import { type CheckpointContent, checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import { replaceDirectory } from './durable-directory.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { freshOptimizerState } from '../optimizer/adamw.ts';
+import type { LoraParameters } from '../model/policy-model.ts';
+import { freshOptimizerState, type OptimizerState } from '../optimizer/adamw.ts';
 import { seededRandom } from '../packing/random.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 import { BIGRAM_ARCHITECTURE, BIGRAM_LORA } from '../testing/bigram-policy.ts';
@@ -34,9 +35,13 @@ function trained() {
   return { lora, optimizer };
 }
 
+function contentOf(lora: LoraParameters, optimizer: OptimizerState, metrics: CheckpointContent['metrics'] = {}) {
+  return { lora, architecture: BIGRAM_ARCHITECTURE, optimizer, metrics };
+}
+
 function write() {
   const { lora, optimizer } = trained();
-  const digest = writeCheckpoint(checkpoint, lora, BIGRAM_ARCHITECTURE, optimizer, { policy_loss: -0.5 });
+  const digest = writeCheckpoint(checkpoint, contentOf(lora, optimizer, { policy_loss: -0.5 }));
   return { lora, optimizer, digest };
 }
 
@@ -98,7 +103,7 @@ describe('a checkpoint', () => {
   it('of the same weights has another digest under another scale', () => {
     const { lora, optimizer } = trained();
     const digestOf = (alpha: number): string =>
-      writeCheckpoint(checkpoint, { ...lora, config: { ...BIGRAM_LORA, alpha } }, BIGRAM_ARCHITECTURE, optimizer, {});
+      writeCheckpoint(checkpoint, contentOf({ ...lora, config: { ...BIGRAM_LORA, alpha } }, optimizer));
     expect(digestOf(0.04)).not.toBe(digestOf(4));
     expect(digestOf(4)).toBe(digestOf(4));
   });
@@ -155,7 +160,7 @@ describe('a checkpoint', () => {
     const { lora, optimizer } = trained();
     for (const tensor of lora.tensors) tensor.value.fill(1);
     optimizer.moments.forEach(({ m }) => m.fill(1));
-    writeCheckpoint(other, lora, BIGRAM_ARCHITECTURE, optimizer, { policy_loss: 1 });
+    writeCheckpoint(other, contentOf(lora, optimizer, { policy_loss: 1 }));
     writeFileSync(file(name), readFileSync(join(other, name)));
   };
   const FILES = ['adapter_model.safetensors', 'adapter_config.json', 'optimizer.safetensors'];
@@ -218,7 +223,7 @@ describe('a checkpoint', () => {
   it('with values that are not finite is refused', () => {
     const { lora, optimizer } = trained();
     lora.tensors[0]!.value[3] = Infinity;
-    writeCheckpoint(checkpoint, lora, BIGRAM_ARCHITECTURE, optimizer, {});
+    writeCheckpoint(checkpoint, contentOf(lora, optimizer));
     expect(() => readCheckpoint(checkpoint, lora)).toThrow(/not finite/);
   });
 });

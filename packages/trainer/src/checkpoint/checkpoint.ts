@@ -33,34 +33,27 @@ export const OPTIMIZER_FILE = 'optimizer.safetensors';
 const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
 
+export interface CheckpointContent {
+  readonly lora: LoraParameters;
+  readonly architecture: Architecture;
+  readonly optimizer: OptimizerState;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
 /**
  * The directory appears complete or not at all.
  *
  * @returns sha256 of `adapter_model.safetensors`, hex: equal weights and scale give equal digests
  * @throws {TrainerError} `trainer.disk_full`
  */
-export function writeCheckpoint(
-  directory: string,
-  lora: LoraParameters,
-  architecture: Architecture,
-  optimizer: OptimizerState,
-  metrics: Readonly<Record<string, number>>,
-): string {
-  return replaceDirectory(directory, (temporary) =>
-    writeCheckpointFiles(temporary, lora, architecture, optimizer, metrics),
-  );
+export function writeCheckpoint(directory: string, checkpoint: CheckpointContent): string {
+  return replaceDirectory(directory, (temporary) => writeCheckpointFiles(temporary, checkpoint));
 }
 
 /** @param directory empty */
-export function writeCheckpointFiles(
-  directory: string,
-  lora: LoraParameters,
-  architecture: Architecture,
-  optimizer: OptimizerState,
-  metrics: Readonly<Record<string, number>>,
-): string {
-  const optimizerDigest = writeOptimizer(directory, lora, optimizer);
-  return writeAdapterFiles(directory, lora, architecture, metrics, { [OPTIMIZER_FILE]: optimizerDigest });
+export function writeCheckpointFiles(directory: string, { optimizer, ...adapter }: CheckpointContent): string {
+  const optimizerDigest = writeOptimizer(directory, adapter.lora, optimizer);
+  return writeAdapterFiles(directory, adapter, { [OPTIMIZER_FILE]: optimizerDigest });
 }
 
 /** Writes only the state that training resumes from, into an empty directory. @returns as `writeCheckpoint` */
@@ -79,9 +72,7 @@ export function writeTrainingState(directory: string, lora: LoraParameters, opti
  */
 export function writeAdapterFiles(
   directory: string,
-  lora: LoraParameters,
-  architecture: Architecture,
-  metrics: Readonly<Record<string, number>>,
+  { lora, architecture, metrics }: Omit<CheckpointContent, 'optimizer'>,
   written: Readonly<Record<string, string>> = {},
 ): string {
   const digest = writeAdapter(directory, lora);

@@ -28,7 +28,8 @@ function randomCheckpoint(modelPath: string, lora: LoraConfig, scale: number): s
   randomizeAdapter(parameters, randomSource(2));
   for (const { value } of parameters.tensors) value.forEach((_, i) => (value[i]! *= scale));
   const directory = mkdtempSync(join(scratch, 'checkpoint-'));
-  writeCheckpoint(directory, parameters, architecture, freshOptimizerState(parameters.tensors), {});
+  const optimizer = freshOptimizerState(parameters.tensors);
+  writeCheckpoint(directory, { lora: parameters, architecture, optimizer, metrics: {} });
   return directory;
 }
 

@@ -155,7 +155,8 @@ async function exportGgufAdapter(job: ExportJob, tokenIds: Int32Array): Promise<
 
 async function exportMergedGguf(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
   const modelPath = join(job.request.outputDirectory, MERGED_GGUF_FILE);
-  await writeMergedGguf(modelPath, job.source, mergedWeights(job), job.request.type, job.options);
+  const merged = { weights: mergedWeights(job), type: job.request.type };
+  await writeMergedGguf(modelPath, job.source, merged, job.options);
   return await runByLlama(job, { modelPath, adapterPath: null }, tokenIds);
 }
 
@@ -168,14 +169,15 @@ async function exportMergedSafetensors(job: ExportJob, tokenIds: Int32Array): Pr
     eosTokenId: tokenizer.eosTokenId,
     hasTiedEmbeddings: !source.tensors.has('output.weight'),
   };
-  await writeMergedSafetensors(outputDirectory, source, mergedWeights(job), { architecture, facts, type }, options);
-  writeTokenizerFiles(outputDirectory, source, vocabulary, tokenizer, facts.contextLength);
-  const model = openMergedSafetensors(outputDirectory, options.numThreads);
+  const model = { source, architecture, facts, type };
+  await writeMergedSafetensors(outputDirectory, model, mergedWeights(job), options);
+  writeTokenizerFiles(outputDirectory, source, { vocabulary, tokenizer, contextLength: facts.contextLength });
+  const written = openMergedSafetensors(outputDirectory, options.numThreads);
   try {
-    const { logprobs } = await model.forward(parityRow(tokenIds), { ...options, withoutAdapter: true });
+    const { logprobs } = await written.forward(parityRow(tokenIds), { ...options, withoutAdapter: true });
     return { logprobs, computedBy: 'trainer' };
   } finally {
-    model.close();
+    written.close();
   }
 }
 
@@ -224,7 +226,8 @@ function withCheckpoint<Result>({ request, architecture }: ExportJob, use: (dire
   const directory = join(request.outputDirectory, 'untrained');
   try {
     mkdirSync(directory);
-    writeAdapterFiles(directory, initialLoraParameters(architecture, request.lora), architecture, {});
+    const lora = initialLoraParameters(architecture, request.lora);
+    writeAdapterFiles(directory, { lora, architecture, metrics: {} });
     return use(directory);
   } finally {
     rmSync(directory, { recursive: true, force: true });

@@ -60,7 +60,7 @@ test.each([
     for (const { value } of policy.lora.tensors) value.forEach((_, i) => (value[i]! *= scale));
     const checkpointDirectory = mkdtempSync(join(scratch, 'checkpoint-'));
     const optimizer = freshOptimizerState(policy.lora.tensors);
-    const digest = writeCheckpoint(checkpointDirectory, policy.lora, architecture, optimizer, {});
+    const digest = writeCheckpoint(checkpointDirectory, { lora: policy.lora, architecture, optimizer, metrics: {} });
 
     const exportAs = async (format: ExportFormat, source: string | null) => {
       const outputDirectory = mkdtempSync(join(scratch, `${format}-`));

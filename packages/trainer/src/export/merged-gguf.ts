@@ -17,8 +17,7 @@ const STORAGE_KEYS = /^general\.(alignment|quantization_version)$|^quantize\./;
 export async function writeMergedGguf(
   path: string,
   source: GgufFile,
-  weights: MergedWeights,
-  type: MergedType,
+  { weights, type }: { readonly weights: MergedWeights; readonly type: MergedType },
   options: ComputeOptions,
 ): Promise<void> {
   const kept = Object.entries(source.rawMetadata()).filter(([key]) => !STORAGE_KEYS.test(key));

@@ -14,6 +14,13 @@ import type { MergedType, MergedWeights } from './merged-weights.ts';
 const MODEL_FILE = 'model.safetensors';
 const CONFIG_FILE = 'config.json';
 
+export interface MergedModel {
+  readonly source: GgufFile;
+  readonly architecture: Architecture;
+  readonly facts: ModelFacts;
+  readonly type: MergedType;
+}
+
 /**
  * Writes model.safetensors and config.json for transformers. Heads of q and k return to half-rotation order if
  * the model file interleaves them.
@@ -22,12 +29,10 @@ const CONFIG_FILE = 'config.json';
  */
 export async function writeMergedSafetensors(
   directory: string,
-  source: GgufFile,
+  { source, architecture, facts, type }: MergedModel,
   weights: MergedWeights,
-  model: { readonly architecture: Architecture; readonly facts: ModelFacts; readonly type: MergedType },
   options: ComputeOptions,
 ): Promise<void> {
-  const { architecture, facts, type } = model;
   const config = huggingFaceConfig(architecture, facts, type);
   const tensors = [
     ...[...source.tensors.values()].map(({ name, dims }) => ({

@@ -11,9 +11,7 @@ import { tokenizerJson } from './tokenizer-json.ts';
 export function writeTokenizerFiles(
   directory: string,
   source: GgufFile,
-  vocabulary: LlamaModel,
-  tokenizer: Tokenizer,
-  contextLength: number,
+  { vocabulary, tokenizer, contextLength }: { vocabulary: LlamaModel; tokenizer: Tokenizer; contextLength: number },
 ): void {
   const textOf = (id: number | null) => (id === null ? null : tokenizer.tokenText(id));
   const { bosTokenId, eosTokenId } = tokenizer;

@@ -26,13 +26,12 @@ const LORA = { rank: 2, alpha: 6, targets: ['q', 'down'], initSeed: 0 } as const
 const parameters = initialLoraParameters(TINY_ARCHITECTURES.llama, LORA);
 randomizeAdapter(parameters, randomSource(5));
 const trained = join(scratch, 'trained');
-const digest = writeCheckpoint(
-  trained,
-  parameters,
-  TINY_ARCHITECTURES.llama,
-  freshOptimizerState(parameters.tensors),
-  {},
-);
+const digest = writeCheckpoint(trained, {
+  lora: parameters,
+  architecture: TINY_ARCHITECTURES.llama,
+  optimizer: freshOptimizerState(parameters.tensors),
+  metrics: {},
+});
 const weightsPath = join(trained, 'adapter_model.safetensors');
 const config = readFileSync(join(trained, 'adapter_config.json'), 'utf8');
 const tensors = [...readSafetensors(weightsPath).tensors.values()];

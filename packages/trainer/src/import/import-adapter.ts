@@ -80,7 +80,8 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   });
   try {
     const { outputDirectory, metrics = {} } = request;
-    return { lora, digest: writeAdapterFiles(outputDirectory, { config: lora, tensors }, architecture, metrics) };
+    const adapter = { lora: { config: lora, tensors }, architecture, metrics };
+    return { lora, digest: writeAdapterFiles(outputDirectory, adapter) };
   } catch (error) {
     throw diskFault(error, request.outputDirectory);
   }

@@ -41,6 +41,15 @@ export interface BlockParameters {
 /** Keys are outputs of the backward graphs. */
 export type AdapterGradients = NamedArrays;
 
+/** Place of a `b` after its projection's weights. */
+interface AdapterPlace {
+  readonly projection: ProjectionName;
+  readonly firstRow: number;
+  readonly firstColumn: number;
+  /** Columns of all adapters of the projection's input. */
+  readonly width: number;
+}
+
 /** One block's adapter in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
   readonly #lora: LoraParameters;
@@ -89,7 +98,7 @@ export class BlockAdapter {
         }, 0);
     }
     if (withoutAdapter) return;
-    this.#eachPlace((tensor, projection, firstRow, firstColumn) => {
+    this.#eachPlace((tensor, { projection, firstRow, firstColumn }) => {
       const { data, width, columns } = this.#matrices[projection];
       const numRows = tensor.value.length / rank;
       for (let row = 0; row < numRows; row++) {
@@ -155,7 +164,7 @@ export class BlockAdapter {
       }
     }
     const { rank } = this.#lora.config;
-    this.#eachPlace(({ gradient }, projection, firstRow, firstColumn, width) => {
+    this.#eachPlace(({ gradient }, { projection, firstRow, firstColumn, width }) => {
       const { data: values } = parts[gradientName(adapterName(projection, 'b'))]!;
       const numRows = gradient.length / rank;
       for (let row = 0; row < numRows; row++) {
@@ -166,19 +175,18 @@ export class BlockAdapter {
   }
 
   /** Visits each `b`'s place after its projection's weights. */
-  #eachPlace(
-    visit: (b: LoraTensor, projection: ProjectionName, row: number, column: number, width: number) => void,
-  ): void {
+  #eachPlace(visit: (b: LoraTensor, place: AdapterPlace) => void): void {
     for (const projection of PROJECTION_NAMES) {
       const input = inputOf(projection);
       const adapted = adaptedLinears(input, this.#lora.config);
-      let row = 0;
+      const width = lowWidth(input, this.#lora.config);
+      let firstRow = 0;
       for (const linear of PROJECTIONS[projection]) {
         if (adapted.includes(linear)) {
-          const column = adapted.indexOf(linear) * this.#lora.config.rank;
-          visit(this.#tensor(linear, 'b'), projection, row, column, lowWidth(input, this.#lora.config));
+          const firstColumn = adapted.indexOf(linear) * this.#lora.config.rank;
+          visit(this.#tensor(linear, 'b'), { projection, firstRow, firstColumn, width });
         }
-        row += this.#outputRows.get(linear)!;
+        firstRow += this.#outputRows.get(linear)!;
       }
     }
   }

@@ -11,11 +11,20 @@ import {
 } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
-import type { GraphName, RunGraph } from './block-sessions.ts';
+import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
 import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock, RowTables } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
+
+interface AttentionInputs {
+  /** True for the first layer. */
+  readonly isFirst: boolean;
+  readonly tables: RowTables;
+  readonly x: Float32Array;
+  /** Summands of ∂k and ∂v. */
+  readonly keys: readonly KeyGradients[];
+}
 
 /** Runs one transformer block over parts of a row. Every array is [T, features], read or written in place. */
 export class BlockCompute {
@@ -32,14 +41,13 @@ export class BlockCompute {
 
   /**
    * @param products with the block's weights, if computed outside the graphs
-   * @param scratch of the thread, shared by its blocks
+   * @param runtime of the thread, shared by its blocks
    */
   constructor(
     architecture: Architecture,
     parameters: BlockParameters,
     products: OutsideProducts | null,
-    run: RunGraph,
-    scratch: Scratch,
+    { run, scratch }: LaneRuntime,
   ) {
     this.#run = run;
     this.#products = products;
@@ -76,9 +84,8 @@ export class BlockCompute {
   output(
     graph: 'output' | 'savingOutput' | 'recomputingOutput',
     range: TokenRange,
-    x: Float32Array,
     block: BlockIntermediates,
-    y: Float32Array,
+    { x, y }: { readonly x: Float32Array; readonly y: Float32Array },
   ): void {
     const feeds = {
       ...feedsOf(this.#parameters.output),
@@ -156,16 +163,11 @@ export class BlockCompute {
   /**
    * Computes ∂q, ∂k, ∂v, ∂residual → ∂x (except for the first layer); adds the gradients of the adapters of q, k,
    * v.
-   *
-   * @param keys summands of ∂k and ∂v
    */
   attentionInputBackward(
-    isFirst: boolean,
     range: TokenRange,
-    tables: RowTables,
-    x: Float32Array,
+    { isFirst, tables, x, keys }: AttentionInputs,
     gradients: GradientBuffers,
-    keys: readonly KeyGradients[],
     adapter: AdapterGradients,
   ): void {
     const numRows = range.end - range.start;

@@ -8,6 +8,7 @@ import {
   type LoraConfig,
   type OutsideProducts,
   type ProductLayout,
+  type Scratch,
   type Tensors,
   type Value,
 } from '@trainyard/transformer';
@@ -36,6 +37,12 @@ export type GraphName =
  * @param outside products with frozen weights, if computed outside the graphs
  */
 export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors, outside: OutsideProducts | null) => Tensors;
+
+/** Parts of a lane that its blocks and its head share. */
+export interface LaneRuntime {
+  readonly run: RunGraph;
+  readonly scratch: Scratch;
+}
 
 interface GraphRun {
   readonly outputs: Tensors;

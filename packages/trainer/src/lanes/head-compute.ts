@@ -1,7 +1,7 @@
 import { type Architecture, float32, type Scratch } from '@trainyard/transformer';
 import { roundToBf16 } from './bf16-rounding.ts';
 import type { VocabularyProducts } from './bf16-products.ts';
-import type { GraphName, RunGraph } from './block-sessions.ts';
+import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
 import { ReplayReader, type RowReplay } from '../model/row-replay.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
@@ -56,8 +56,7 @@ export class HeadCompute {
     architecture: Architecture,
     weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
     products: VocabularyProducts | null,
-    run: RunGraph,
-    scratch: Scratch,
+    { run, scratch }: LaneRuntime,
   ) {
     this.#architecture = architecture;
     this.#norm = weights.outputNorm;
@@ -77,10 +76,9 @@ export class HeadCompute {
     product.fill(0);
   }
 
-  /** @param hidden [T, H] output of the last block */
+  /** @param part of the vocabulary @param hidden [T, H] output of the last block */
   addPart(
-    targets: TokenRange,
-    columns: TokenRange,
+    { targets, columns }: { readonly targets: TokenRange; readonly columns: TokenRange },
     hidden: Float32Array,
     buffers: HeadBuffers,
     into: HeadPartial,
@@ -165,7 +163,7 @@ export class HeadCompute {
     const scale = this.#scratch.take('head.scale', dims[0] * dims[1]);
     const offset = this.#scratch.take('head.offset', dims[0] * dims[1]);
     const logitOf = (row: number, id: number) => dot(rowOf(h, row, hiddenSize), this.#vocabularyRow(id));
-    replay.fill(targets, columns, logitOf, scale, offset);
+    replay.fill(targets, columns, logitOf, { scale, offset });
     return { scale: float32(scale, dims), offset: float32(offset, dims) };
   }
 

@@ -76,11 +76,12 @@ export class LaneCompute {
     const { hiddenSize } = architecture;
     this.#products = bf16 === null ? null : laneProducts(bf16, { data: vocabulary, hiddenSize }, numThreads);
     this.#sessions = new ModelSessions(architecture, lora, numThreads, bf16 === null ? 'inside' : 'outside');
+    const runtime = { run: this.#run, scratch: this.#scratch };
     this.#blocks = setup.blocks.map((parameters, layer) => {
       const products = this.#products?.blocks[layer] ?? null;
-      return new BlockCompute(architecture, parameters, products, this.#run, this.#scratch);
+      return new BlockCompute(architecture, parameters, products, runtime);
     });
-    this.#head = new HeadCompute(architecture, setup, this.#products?.vocabulary ?? null, this.#run, this.#scratch);
+    this.#head = new HeadCompute(architecture, setup, this.#products?.vocabulary ?? null, runtime);
   }
 
   begin(pass: LanePass): void {
@@ -129,11 +130,7 @@ export class LaneCompute {
         const partial = head.partial[pass.lane]!;
         return [
           () => this.#head.begin(partial),
-          ...share.vocabulary.map(
-            ({ targets, columns }) =>
-              () =>
-                this.#head.addPart(targets, columns, hidden, head, partial),
-          ),
+          ...share.vocabulary.map((part) => () => this.#head.addPart(part, hidden, head, partial)),
         ];
       }
       case 'targets':
@@ -153,15 +150,15 @@ export class LaneCompute {
       case 'output':
       case 'savingOutput':
       case 'recomputingOutput':
-        return block.output(kind, range, x, own, pass.inputs[layer + 1]!);
+        return block.output(kind, range, own, { x, y: pass.inputs[layer + 1]! });
       case 'outputBackward':
         return block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
       case 'attentionInputBackward': {
         const { gradients, adapters } = pass.backward!;
         // Only queries of this lane and of higher ones see its keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
-        const adapter = adapters[layer]!;
-        return block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys, adapter);
+        const inputs = { isFirst: layer === 0, tables: pass.share, x, keys };
+        return block.attentionInputBackward(range, inputs, gradients, adapters[layer]!);
       }
       default:
         return kind satisfies never;

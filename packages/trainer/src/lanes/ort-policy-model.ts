@@ -156,7 +156,8 @@ export class OrtPolicyModel implements PolicyModel {
     this.#kept = null;
     this.#workspace.begin();
     const { hiddenSize } = this.architecture;
-    const plan = planRow(row, this.architecture, this.#weights.ropeFactors, this.#planOptions, this.#lanes.length);
+    const model = { architecture: this.architecture, ropeFactors: this.#weights.ropeFactors };
+    const plan = planRow(row, model, this.#planOptions, this.#lanes.length);
     const activations = new Activations(
       this.#workspace,
       this.architecture,

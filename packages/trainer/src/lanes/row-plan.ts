@@ -58,8 +58,7 @@ const MIN_COLUMNS = 512;
 
 export function planRow(
   row: PackedRow,
-  architecture: Architecture,
-  ropeFactors: Float32Array | null,
+  { architecture, ropeFactors }: { architecture: Architecture; ropeFactors: Float32Array | null },
   options: RowPlanOptions,
   numLanes: number,
 ): RowPlan {

@@ -160,7 +160,7 @@ export class EmbeddedLearner implements LearnerSession {
     try {
       return await this.#versions.write(name, (directory) => {
         const digest = isServed
-          ? writeCheckpointFiles(directory, lora, architecture, this.#optimizer, metrics)
+          ? writeCheckpointFiles(directory, { lora, architecture, optimizer: this.#optimizer, metrics })
           : writeTrainingState(directory, lora, this.#optimizer);
         return { name, digest, sizeBytes: sizeOf(directory) };
       });

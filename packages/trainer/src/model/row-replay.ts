@@ -133,14 +133,13 @@ export class ReplayReader {
 
   /**
    * @param logitOf of the model, for the row-th token of the range
-   * @param scale and `offset` [rows, C], overwritten
+   * @param into each [rows, C], overwritten
    */
   fill(
     { start, end }: TokenRange,
     columns: TokenRange,
     logitOf: (row: number, id: number) => number,
-    scale: Float32Array,
-    offset: Float32Array,
+    { scale, offset }: { readonly scale: Float32Array; readonly offset: Float32Array },
   ): void {
     const { temperatures, keptSet, keptSets, shift, numGenerated } = this.#replay;
     const width = columns.end - columns.start;

@@ -58,7 +58,7 @@ export function readAdapterFile(
         throw new UnsupportedModelError(`the adapter has ${tensor} without its A matrix`);
       continue;
     }
-    adapted[linear] = readLinear(file, architecture, linear, tensor.slice(0, -1), alpha);
+    adapted[linear] = readLinear(file, architecture, { linear, prefix: tensor.slice(0, -1) }, alpha);
   }
   return layers;
 }
@@ -66,8 +66,7 @@ export function readAdapterFile(
 function readLinear(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
-  linear: LinearName,
-  prefix: string,
+  { linear, prefix }: { readonly linear: LinearName; readonly prefix: string },
   alpha: number,
 ): LinearAdapter {
   const dims = linearDims(architecture, linear);

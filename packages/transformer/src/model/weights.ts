@@ -52,7 +52,7 @@ export function readWeights(
   lora: LoraConfig = DEFAULT_LORA_CONFIG,
 ): ModelWeights {
   return readModel(file, architecture, (layer) =>
-    wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, layer, linear)),
+    wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, { layer, linear })),
   );
 }
 
@@ -129,7 +129,7 @@ export class MatrixReader {
   /** @returns the same arrays each time, with that layer's weights */
   read(layer: number): readonly ProjectionMatrix[] {
     for (const { projection, data } of this.#matrices)
-      readProjection(this.#file, this.#architecture, layer, projection, data);
+      readProjection(this.#file, this.#architecture, { layer, projection }, data);
     return this.#matrices;
   }
 }
@@ -138,15 +138,14 @@ export class MatrixReader {
 function readProjection(
   file: FloatFile,
   architecture: Architecture,
-  layer: number,
-  projection: ProjectionName,
+  { layer, projection }: { readonly layer: number; readonly projection: ProjectionName },
   into: Float32Array,
 ): void {
   let at = 0;
   for (const linear of PROJECTIONS[projection]) {
     const dims = linearDims(architecture, linear);
     const part = into.subarray(at, at + dims.out * dims.in);
-    const read = readLinear(file, architecture, layer, linear, part);
+    const read = readLinear(file, architecture, { layer, linear }, part);
     if (read !== part) part.set(read);
     at += part.length;
   }
@@ -156,8 +155,7 @@ function readProjection(
 function readLinear(
   file: FloatFile,
   architecture: Architecture,
-  layer: number,
-  linear: LinearName,
+  { layer, linear }: { readonly layer: number; readonly linear: LinearName },
   into?: Float32Array,
 ): Float32Array {
   const values = file.readF32(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`, into);
