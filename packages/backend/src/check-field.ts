@@ -12,8 +12,13 @@ export function isIntegerIn(value: number, low: number, high = Infinity): boolea
 }
 
 /** @throws {EngineError} engine.invalid_request naming the field, the rule and the value */
-export function check(isValid: boolean, param: string, rule: string, value: unknown, verb = 'must be'): void {
-  if (!isValid) throw refusal(param, naming`${{ field: param }} ${verb} ${rule}, got ${String(value)}`);
+export function check(isValid: boolean, param: string, rule: string, value: unknown): void {
+  if (!isValid) throw brokenRule(param, `be ${rule}`, value);
+}
+
+/** Refusal that names the field, the rule after "must", and the value. */
+export function brokenRule(param: string, rule: string, value: unknown): EngineError {
+  return refusal(param, naming`${{ field: param }} must ${rule}, got ${String(value)}`);
 }
 
 /** Refusal of a request for one of its fields. @param text may name further fields */

@@ -24,7 +24,9 @@ export interface NextTokenFacts {
  *   engine.constraint_exhausted of the constraint
  */
 export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
-  const failure = onChoice(facts.text, (choice) => failureBehind([], request, facts, choice, true));
+  const failure = onChoice(facts.text, (choice) =>
+    failureBehind([], choice, { request, facts, completesAnyway: true }),
+  );
   if (failure !== null) throw failure;
 }
 
@@ -33,17 +35,18 @@ export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
  * before its last token, which may be one that no mask allowed.
  */
 export function whyNoToken(replyIds: readonly number[], request: Masking, facts: NextTokenFacts): EngineError | null {
+  const masking = { request, facts, completesAnyway: false };
   return onChoice(facts.text, (choice) => {
     const { constraint } = choice;
     for (const [at, id] of replyIds.entries()) {
       if (at === replyIds.length - 1) {
-        const failure = failureBehind(replyIds.slice(0, at), request, facts, choice, false);
+        const failure = failureBehind(replyIds.slice(0, at), choice, masking);
         if (failure !== null) return failure;
       }
       choice.push(id, null);
       constraint?.accept(id);
     }
-    return failureBehind(replyIds, request, facts, choice, false);
+    return failureBehind(replyIds, choice, masking);
   });
 }
 
@@ -56,28 +59,28 @@ function onChoice<Result>(text: RequestText, look: (choice: ChoiceText) => Resul
   }
 }
 
-function failureBehind(
-  replyIds: readonly number[],
-  request: Masking,
-  facts: NextTokenFacts,
-  choice: ChoiceText,
-  completesAnyway: boolean,
-): EngineError | null {
-  const masks = masksThatLeaveNone(replyIds, request, facts, choice, completesAnyway);
+interface MaskedModel {
+  readonly request: Masking;
+  readonly facts: NextTokenFacts;
+  /**
+   * True if a complete constraint ends the reply even if its end is masked; in other back ends only `minTokens`
+   * leave it.
+   */
+  readonly completesAnyway: boolean;
+}
+
+function failureBehind(replyIds: readonly number[], choice: ChoiceText, masking: MaskedModel): EngineError | null {
+  const masks = masksThatLeaveNone(replyIds, choice, masking);
   return masks && noTokenLeft(masks, replyIds.length);
 }
 
-/**
- * @param completesAnyway a complete constraint ends the reply even if its end is masked; in other back ends
- *   only `minTokens` leave it
- */
 function masksThatLeaveNone(
   replyIds: readonly number[],
-  { allowedTokenIds, stopTokenIds, minTokens, beamSearch }: Masking,
-  { vocabSize, ends, banned }: NextTokenFacts,
   choice: ChoiceText,
-  completesAnyway: boolean,
+  { request, facts, completesAnyway }: MaskedModel,
 ): TokenMasks | null {
+  const { allowedTokenIds, stopTokenIds, minTokens, beamSearch } = request;
+  const { vocabSize, ends, banned } = facts;
   if (beamSearch !== null) return null;
   const barred = new Set(banned.filter((sequence) => isDue(sequence, replyIds)).map((sequence) => sequence.at(-1)!));
   const ending = minTokens > replyIds.length ? new Set([...stopTokenIds, ...ends.endTokenIds, ends.eosTokenId]) : null;

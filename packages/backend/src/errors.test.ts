@@ -1,7 +1,7 @@
 import { naming } from '@trainyard/protocol/fields';
 import { describe, expect, test } from 'vitest';
 
-import { check, refusal } from './check-field.ts';
+import { brokenRule, check, refusal } from './check-field.ts';
 import { EngineError, fromFailure, toFailure } from './errors.ts';
 
 describe('a failure as data', () => {
@@ -27,6 +27,6 @@ describe('a failure as data', () => {
   test('of a field names it, the rule and the value', () => {
     expect(() => check(true, 'topP', 'in (0, 1]', 2)).not.toThrow();
     expect(() => check(false, 'topP', 'in (0, 1]', 2)).toThrow('topP must be in (0, 1], got 2');
-    expect(() => check(false, 'stopTokenIds', 'hold ids', -1, 'must')).toThrow('stopTokenIds must hold ids, got -1');
+    expect(brokenRule('stopTokenIds', 'hold ids', -1).message).toBe('stopTokenIds must hold ids, got -1');
   });
 });

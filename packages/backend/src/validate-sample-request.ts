@@ -1,5 +1,5 @@
 import { findForeignToken, findUnfitParam, REQUEST_LIMITS } from '@trainyard/protocol/fields';
-import { check, checkCount, isIntegerIn } from './check-field.ts';
+import { brokenRule, check, checkCount, isIntegerIn } from './check-field.ts';
 import type { SampleRequest } from './sample-request.ts';
 import type { SchedulingPolicy } from './scheduling-policy.ts';
 
@@ -48,7 +48,7 @@ export function validateSampleRequest(request: SampleRequest, { vocabSize, polic
     checkCount('allowedTokenIds', allowedTokenIds.length, vocabSize, 'ids');
   }
   const foreign = findForeignToken(request, vocabSize);
-  if (foreign !== null) check(false, foreign.name, foreign.rule, foreign.id, 'must');
+  if (foreign !== null) throw brokenRule(foreign.name, foreign.rule, foreign.id);
 }
 
 function checkEntries(param: string, count: number | null, vocabSize: number): void {

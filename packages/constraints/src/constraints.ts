@@ -113,7 +113,8 @@ export class Constraints implements Disposable {
   compile(spec: ConstraintSpec): TokenMatcher {
     const source = this.#source(spec);
     try {
-      return new LlguidanceMatcher(this.#cache, source, this.#endTokenIds, this.#table.lengths.length);
+      const vocabulary = { endTokenIds: this.#endTokenIds, vocabSize: this.#table.lengths.length };
+      return new LlguidanceMatcher(this.#cache, source, vocabulary);
     } catch (error) {
       throw compileError(error);
     }

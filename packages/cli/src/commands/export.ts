@@ -125,7 +125,9 @@ async function exportTo(
     );
     const files: object[] = [];
     for (const file of finished.files) {
-      const path = await withProgress(`fetching ${file.name}`, () => download(client, finished, file, output, signal));
+      const path = await withProgress(`fetching ${file.name}`, () =>
+        download(client, finished, file, { output, signal }),
+      );
       files.push({ ...file, path });
       if (!isJson) process.stdout.write(`${formatMegabytes(file.size_bytes).padStart(12)}  ${path}\n`);
     }
@@ -202,8 +204,7 @@ async function download(
   client: Trainyard,
   { id, model_id: modelId }: ExportObject,
   file: ExportObject['files'][number],
-  output: string,
-  signal: AbortSignal,
+  { output, signal }: { readonly output: string; readonly signal: AbortSignal },
 ): Promise<string> {
   const path = join(output, file.name);
   const partial = `${path}.partial`;

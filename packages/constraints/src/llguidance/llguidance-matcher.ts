@@ -35,8 +35,7 @@ export class LlguidanceMatcher implements TokenMatcher {
   constructor(
     cache: MatcherCache,
     source: GrammarSource,
-    endTokenIds: ReadonlySet<number>,
-    vocabSize: number,
+    { endTokenIds, vocabSize }: { readonly endTokenIds: ReadonlySet<number>; readonly vocabSize: number },
     handle = cache.open(source),
   ) {
     this.#cache = cache;
@@ -86,7 +85,8 @@ export class LlguidanceMatcher implements TokenMatcher {
 
   clone(): TokenMatcher {
     const handle = this.#attempt((instance, own) => instance.cloneMatcher(own), { isCharged: false });
-    const copy = new LlguidanceMatcher(this.#cache, this.#source, this.#endTokenIds, this.#vocabSize, handle);
+    const vocabulary = { endTokenIds: this.#endTokenIds, vocabSize: this.#vocabSize };
+    const copy = new LlguidanceMatcher(this.#cache, this.#source, vocabulary, handle);
     copy.#tokens = [...this.#tokens];
     copy.#isShared = this.#isShared;
     copy.#hasEnded = this.#hasEnded;

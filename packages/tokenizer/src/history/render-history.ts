@@ -70,7 +70,8 @@ export function* historyTurns(
     const promptIds = renderer.encodePrompt(prompt);
     if (open === null) return { prompt, promptIds, context: null };
     open.prompt ??= textBefore(open.index);
-    const between = textAfter({ ...open, prompt: open.prompt }, messages.slice(0, index), prompt, renderer, template);
+    const next = { messages: messages.slice(0, index), prompt };
+    const between = textAfter({ ...open, prompt: open.prompt }, next, renderer, template);
     if (between === null) return { prompt, promptIds, context: null };
     return {
       prompt,
@@ -114,8 +115,7 @@ export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
  */
 function textAfter(
   open: OpenTurn & { prompt: string },
-  messages: readonly TemplateMessage[],
-  prompt: string,
+  { messages, prompt }: { readonly messages: readonly TemplateMessage[]; readonly prompt: string },
   renderer: PromptRenderer,
   { tokenizer }: ChatTemplate,
 ): string | null {

@@ -144,6 +144,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
  */
 function string(scanner: Scanner): string {
   const source = scanner.match(/"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'/y).slice(1, -1);
+  // oxlint-disable-next-line eslint/max-params -- the groups of the expression
   return source.replace(ESCAPE, (_, x?: string, u?: string, long?: string, newline?: string, letter = '') => {
     const digits = x ?? u ?? long;
     if (newline !== undefined) return '';
