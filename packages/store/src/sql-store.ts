@@ -535,7 +535,7 @@ export class SqlStore implements Store {
     if (isFresh && !(await this.#tables.jobs.hasClaimable(wanted, this.#clock()))) return null;
     this.#claimedAt = performance.now();
     // Reads the time within the transaction: the wait for it may be long, and the clock is the database's.
-    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, wanted, this.#clock()));
+    const claimed = await this.#write((tables) => claimNextJob(tables, { workerId, leaseMs }, wanted, this.#clock()));
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
 
@@ -569,13 +569,8 @@ export class SqlStore implements Store {
         });
     return this.#write(async (tables) => {
       const held = await tables.jobs.held(jobId, fencingToken);
-      const appended = await tables.events.append(
-        jobId,
-        event.type,
-        event.data,
-        event.dedupeKey ?? null,
-        this.#clock(),
-      );
+      const { type, data, dedupeKey = null } = event;
+      const appended = await tables.events.append(jobId, { type, data, dedupeKey }, this.#clock());
       if (event.type === 'gradient_step' && !appended.isDuplicate)
         await gradientStepTaken(tables, held, event, this.#clock());
       if (!appended.isDuplicate) await tables.trajectories.setOutcomes(jobId, outcomes);
@@ -592,7 +587,7 @@ export class SqlStore implements Store {
     fencingToken: number,
     outcome: JobOutcome,
   ): Promise<FinishedJob & { checkpoint: Checkpoint }> {
-    return this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));
+    return this.#write((tables) => finishJobSucceeded(tables, { jobId, fencingToken }, outcome, this.#clock()));
   }
 
   async finishJobFailed(
@@ -602,7 +597,7 @@ export class SqlStore implements Store {
     data: object = {},
   ): Promise<FinishedJob> {
     const failure = { errorMessage, data };
-    return this.#write((tables) => finishJobFailed(tables, jobId, fencingToken, failure, this.#clock()));
+    return this.#write((tables) => finishJobFailed(tables, { jobId, fencingToken }, failure, this.#clock()));
   }
 
   async cancelJob(
@@ -771,7 +766,7 @@ export class SqlStore implements Store {
   }
 
   async finishExport(exportId: string, fencingToken: number, outcome: ExportOutcome): Promise<FinishedExport> {
-    return this.#write((tables) => finishExport(tables, exportId, fencingToken, outcome, this.#clock()));
+    return this.#write((tables) => finishExport(tables, { jobId: exportId, fencingToken }, outcome, this.#clock()));
   }
 
   async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ directoryKeys: string[] } | null> {
@@ -814,7 +809,7 @@ export class SqlStore implements Store {
     fencingToken: number,
     content: NonNullable<Adapter['content']>,
   ): Promise<CommittedAdapter> {
-    return this.#write((tables) => finishImport(tables, jobId, fencingToken, content, this.#clock()));
+    return this.#write((tables) => finishImport(tables, { jobId, fencingToken }, content, this.#clock()));
   }
 
   async deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null> {

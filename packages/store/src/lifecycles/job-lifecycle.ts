@@ -45,11 +45,16 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
 
 export async function insertJob(tables: Tables, input: JobInput, now: number): Promise<Job> {
   const job = await tables.jobs.insert(input, now);
-  await tell(tables, 'job_queued', job, now);
+  await reportJob(tables, job, { type: 'job_queued' }, now);
   return job;
 }
 
-async function tell(tables: Tables, type: FeedType, job: Job, now: number, data: object = {}): Promise<void> {
+async function reportJob(
+  tables: Tables,
+  job: Job,
+  { type, data = {} }: { type: FeedType; data?: object },
+  now: number,
+): Promise<void> {
   const { entityId, modelId, id: jobId, kind } = job;
   await tables.feed.add({ type, entityId, modelId, jobId, data: { kind, ...data } }, now);
 }
@@ -68,15 +73,14 @@ export async function refuseWhenFull(
 
 export async function claimNextJob(
   tables: Tables,
-  workerId: string,
-  leaseMs: number,
+  { workerId, leaseMs }: { readonly workerId: string; readonly leaseMs: number },
   wanted: WantedJobs,
   now: number,
 ): Promise<ClaimedJob<Job> | null> {
   const job = await tables.jobs.claim(workerId, now + leaseMs, wanted, now);
   // Fencing tokens are never reset: 1 is the first claim.
-  if (job?.fencingToken === 1) await tell(tables, 'job_started', job, now);
-  else if (job !== null) await tell(tables, 'job_resumed', job, now, { status: job.status });
+  if (job?.fencingToken === 1) await reportJob(tables, job, { type: 'job_started' }, now);
+  else if (job !== null) await reportJob(tables, job, { type: 'job_resumed', data: { status: job.status } }, now);
   // A job taken over from another worker keeps its start, or its resumed steps would belong to other weights.
   if (job === null || job.start !== null || !isTrainingJob(job)) return job;
   const latest = await tables.checkpoints.latest(job.modelId);
@@ -122,11 +126,16 @@ function fullName(model: Model | null): string {
   return `${model.entity}/${model.project}/${model.name}`;
 }
 
+/** A claimed job, as its worker names it. */
+export interface HeldJob {
+  readonly jobId: string;
+  readonly fencingToken: number;
+}
+
 /** @throws {StoreError} `store.lease_lost` */
 export async function finishJobSucceeded(
   tables: Tables,
-  jobId: string,
-  fencingToken: number,
+  { jobId, fencingToken }: HeldJob,
   outcome: JobOutcome,
   now: number,
 ): Promise<FinishedJob & { checkpoint: Checkpoint }> {
@@ -147,24 +156,23 @@ export async function finishJobSucceeded(
   await tables.models.advanceStep(modelId);
   const data = { step: checkpoint.step };
   await tables.feed.add({ type: 'checkpoint_created', entityId: model.entityId, modelId, jobId, data }, now);
-  await tables.events.append(jobId, 'training_ended', { ...outcome.data, ...data }, null, now);
+  await tables.events.append(jobId, { type: 'training_ended', data: { ...outcome.data, ...data } }, now);
   return { ...(await finished(tables, await tables.jobs.end(held, 'succeeded', null, now))), checkpoint };
 }
 
 /** @throws {StoreError} `store.lease_lost` */
 export async function finishJobFailed(
   tables: Tables,
-  jobId: string,
-  fencingToken: number,
+  { jobId, fencingToken }: HeldJob,
   failure: JobFailure,
   now: number,
 ): Promise<FinishedJob> {
   const held = await tables.jobs.held(jobId, fencingToken);
-  return await finished(tables, await endWithFailure(tables, held, 'failed', failure, now));
+  return await finished(tables, await endWithFailure(tables, held, { status: 'failed', ...failure }, now));
 }
 
 export async function endSucceeded(tables: Tables, job: Job, now: number): Promise<FinishedJob> {
-  await tables.events.append(job.id, 'job_ended', {}, null, now);
+  await tables.events.append(job.id, { type: 'job_ended', data: {} }, now);
   return await finished(tables, await tables.jobs.end(job, 'succeeded', null, now));
 }
 
@@ -185,7 +193,10 @@ export async function cancelJob(
   if (before.finishedAt !== null) return { kind: 'finished', job: before };
   return {
     kind: 'cancelled',
-    ...(await finished(tables, await endWithFailure(tables, before, 'cancelled', { errorMessage: reason }, now))),
+    ...(await finished(
+      tables,
+      await endWithFailure(tables, before, { status: 'cancelled', errorMessage: reason }, now),
+    )),
   };
 }
 
@@ -194,7 +205,7 @@ export async function pauseJob(tables: Tables, jobId: string, now: number): Prom
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
   if (job.finishedAt !== null) return { kind: 'finished', job };
-  if (job.pausedAt === null) await tell(tables, 'job_paused', job, now);
+  if (job.pausedAt === null) await reportJob(tables, job, { type: 'job_paused' }, now);
   return { kind: 'done', job: await tables.jobs.pause(jobId, now) };
 }
 
@@ -202,7 +213,7 @@ export async function resumeJob(tables: Tables, jobId: string, now: number): Pro
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
   if (job.finishedAt !== null) return { kind: 'finished', job };
-  if (job.pausedAt !== null) await tell(tables, 'job_resumed', job, now, { status: job.status });
+  if (job.pausedAt !== null) await reportJob(tables, job, { type: 'job_resumed', data: { status: job.status } }, now);
   return { kind: 'done', job: await tables.jobs.resume(jobId) };
 }
 
@@ -254,19 +265,18 @@ export async function directoriesOf(tables: Tables, { id, start, snapshot }: Job
 export async function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Promise<Job[]> {
   const cancelled: Job[] = [];
   for (const job of await tables.jobs.listLive(modelId))
-    cancelled.push(await endWithFailure(tables, job, 'cancelled', { errorMessage: reason }, now));
+    cancelled.push(await endWithFailure(tables, job, { status: 'cancelled', errorMessage: reason }, now));
   return cancelled;
 }
 
 async function endWithFailure(
   tables: Tables,
   job: Job,
-  status: 'failed' | 'cancelled',
-  { errorMessage, data }: JobFailure,
+  { status, errorMessage, data }: JobFailure & { status: 'failed' | 'cancelled' },
   now: number,
 ): Promise<Job> {
   const type = isTrainingJob(job) ? 'training_failed' : 'job_failed';
-  await tables.events.append(job.id, type, { ...data, error_message: errorMessage }, null, now);
+  await tables.events.append(job.id, { type, data: { ...data, error_message: errorMessage } }, now);
   return await tables.jobs.end(job, status, errorMessage, now);
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Adapter, ImportJob, JobOrigin, ModelExport } from '../contract/records.ts';
 import type { CommittedAdapter, ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
-import { cancelJob, endSucceeded, insertJob, refuseWhenFull } from './job-lifecycle.ts';
+import { cancelJob, endSucceeded, type HeldJob, insertJob, refuseWhenFull } from './job-lifecycle.ts';
 
 export async function createExport(tables: Tables, input: NewExport, now: number): Promise<ModelExport | null> {
   const { id = randomUUID(), modelId, format, dtype, maxLive, origin } = input;
@@ -23,8 +23,7 @@ export async function createExport(tables: Tables, input: NewExport, now: number
 /** @throws {StoreError} `store.lease_lost` */
 export async function finishExport(
   tables: Tables,
-  exportId: string,
-  fencingToken: number,
+  { jobId: exportId, fencingToken }: HeldJob,
   outcome: ExportOutcome,
   now: number,
 ): Promise<FinishedExport> {
@@ -70,8 +69,7 @@ export async function enqueueImport(
 /** @throws {StoreError} `store.lease_lost` */
 export async function finishImport(
   tables: Tables,
-  jobId: string,
-  fencingToken: number,
+  { jobId, fencingToken }: HeldJob,
   content: NonNullable<Adapter['content']>,
   now: number,
 ): Promise<CommittedAdapter> {

@@ -20,9 +20,7 @@ export class EventTable {
 
   async append(
     jobId: string,
-    type: string,
-    data: object,
-    dedupeKey: string | null,
+    { type, data, dedupeKey = null }: { type: string; data: object; dedupeKey?: string | null },
     now: number,
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
     if (dedupeKey !== null) {

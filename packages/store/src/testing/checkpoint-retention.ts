@@ -17,7 +17,7 @@ export function checkpointRetentionSuite(makeHarness: MakeHarness): void {
     const stepsOf = async (modelId: string) => (await store.listCheckpoints({ modelId })).items.map(({ step }) => step);
     const modelWith = async (numSteps: number) => {
       const { id } = await addModel(store);
-      for (let step = 1; step <= numSteps; step++) await train(store, id, `checkpoints/${step}`, { step });
+      for (let step = 1; step <= numSteps; step++) await train(store, id, `checkpoints/${step}`, { metrics: { step } });
       return id;
     };
 

@@ -12,9 +12,11 @@ export async function fillStore(store: Store): Promise<void> {
   await store.spendKeyLimits([{ keyId: key.id, limits, wanted, numBegun: 0, numTokens: 1e9 / 3, numInFlight: 0 }]);
   const model = await addModel(store);
   await train(store, model.id, 'checkpoints/1', {
-    'train/loss': 0.1 + 0.2,
-    'train/tiny': 5e-324,
-    'train/large': 1e300,
+    metrics: {
+      'train/loss': 0.1 + 0.2,
+      'train/tiny': 5e-324,
+      'train/large': 1e300,
+    },
   });
 
   await addJob(store, model.id);

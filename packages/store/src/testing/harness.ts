@@ -79,8 +79,7 @@ export async function train(
   store: Store,
   modelId: string,
   directoryKey: string | null,
-  metrics = {},
-  kind: 'rl' | 'sft' = 'rl',
+  { metrics = {}, kind = 'rl' }: { metrics?: Record<string, number>; kind?: 'rl' | 'sft' } = {},
 ): Promise<void> {
   await addJob(store, modelId, kind);
   const job = await claim(store);

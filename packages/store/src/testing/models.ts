@@ -85,7 +85,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       const { id } = await addModel(store);
       await train(store, id, 'checkpoints/1');
       expect(await store.rolloutsBeganAt(id, 1)).toBe(0);
-      await train(store, id, 'checkpoints/2', {}, 'sft');
+      await train(store, id, 'checkpoints/2', { kind: 'sft' });
       await train(store, id, 'checkpoints/3');
       await store.deleteCheckpoints(id, [2]);
       expect(await Promise.all([1, 2, 3].map((step) => store.rolloutsBeganAt(id, step)))).toEqual([0, 2, 2]);
@@ -210,7 +210,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
 
     it('a log of a split replaces the last one of that split on the latest checkpoint, and nothing else', async () => {
       const model = await addModel(store);
-      await train(store, model.id, 'checkpoints/1', { 'train/policy_loss': 0.5 });
+      await train(store, model.id, 'checkpoints/1', { metrics: { 'train/policy_loss': 0.5 } });
       const counts = { numGroups: 2, numTrajectories: 8, numExceptions: 1 };
       const log = (split: string, metrics: Record<string, number>) =>
         store.recordLog({ modelId: model.id, split, blobKey: `logs/${split}`, ...counts, metrics });

@@ -23,7 +23,7 @@ export function retentionSuite(makeHarness: MakeHarness): void {
 
     it('data of jobs that ended and logs go by age; queued, paused and running jobs keep theirs', async () => {
       const model = await addModel(store);
-      await train(store, model.id, 'checkpoints/1', { 'train/entropy': 0.25 });
+      await train(store, model.id, 'checkpoints/1', { metrics: { 'train/entropy': 0.25 } });
       const [ended] = (await store.listJobs({ modelId: model.id })).items;
       await log(model.id, 'logs/old');
       const running = await addJob(store, (await addModel(store, 'second')).id);

@@ -408,7 +408,7 @@ export function runSuite(makeHarness: MakeHarness): void {
     it('the state of a model counts its checkpoints and its live jobs; the queue has everyone in their place', async () => {
       const model = await addModel(store);
       const other = await addModel(store, 'agent', 'demo', 'other');
-      await train(store, model.id, 'checkpoints/1', { 'train/loss': 1 });
+      await train(store, model.id, 'checkpoints/1', { metrics: { 'train/loss': 1 } });
       const theirs = await addJob(store, other.id);
       await store.pauseJob(theirs.id);
       const running = await begin(model.id);

@@ -28,18 +28,11 @@ test('each request is told once, another try as one, with the bytes of both bodi
   expect(String(await bucket.get('one'))).toBe('body');
   expect(await bucket.get('none')).toBeNull();
   await expect(bucket.get('mine')).rejects.toMatchObject({ code: 'store.unavailable' });
-  const request = (method: string, outcome: string, isRetry: boolean, bytesSent: number, bytesReceived: number) => ({
-    method,
-    outcome,
-    isRetry,
-    bytesSent,
-    bytesReceived,
-  });
   expect(told).toEqual([
-    request('PUT', '503', false, 5, 0),
-    request('PUT', 'ok', true, 5, 4),
-    request('GET', 'ok', false, 0, 4),
-    request('GET', 'ok', false, 0, 0),
-    request('GET', '403', false, 0, 0),
+    { method: 'PUT', outcome: '503', isRetry: false, bytesSent: 5, bytesReceived: 0 },
+    { method: 'PUT', outcome: 'ok', isRetry: true, bytesSent: 5, bytesReceived: 4 },
+    { method: 'GET', outcome: 'ok', isRetry: false, bytesSent: 0, bytesReceived: 4 },
+    { method: 'GET', outcome: 'ok', isRetry: false, bytesSent: 0, bytesReceived: 0 },
+    { method: 'GET', outcome: '403', isRetry: false, bytesSent: 0, bytesReceived: 0 },
   ]);
 });
