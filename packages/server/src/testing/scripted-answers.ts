@@ -79,9 +79,8 @@ async function open({ steps, end, n = 1, logprobs = null, format }: ScriptedChat
   const generation = await openGeneration(
     inference,
     { ...SCRIPTED_REQUEST, n, logprobs },
-    signal,
     { promptTokens: 0, completionTokens: 0 },
-    { withPromptText: whole.hasPromptText },
+    { signal, withPromptText: whole.hasPromptText },
   );
   return { generation, format: whole, n };
 }

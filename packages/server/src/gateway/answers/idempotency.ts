@@ -55,11 +55,11 @@ export async function answerOnce(
  */
 export async function answerUploadOnce(
   store: Store,
-  request: FastifyRequest,
   reply: FastifyReply,
   body: AsyncIterable<Buffer>,
   act: (content: AsyncIterable<Buffer>, completes: Completes) => Promise<object>,
 ): Promise<FastifyReply> {
+  const { request } = reply;
   const identity = identityOf(request);
   if (identity === null) return reply.type(JSON_TYPE).send(toOrderedJson(await act(body, () => undefined)));
   const content = new OnceContent(body, async (digest) => {

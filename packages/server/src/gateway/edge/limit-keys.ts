@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type LimitedWork, NO_LIMITS } from '@trainyard/store';
 
 import { callerOf } from './auth.ts';
@@ -32,17 +32,17 @@ export function limitKeys(app: FastifyInstance, limiter: KeyLimiter): void {
     const { samples = false, submits = false } = request.routeOptions.config;
     const isCounted = samples || submits;
     if (!isCounted || (request.caller?.limits ?? null) === null) return done();
-    void admit(limiter, request, reply, samples ? 'sample' : 'submit', done);
+    void admit(limiter, reply, samples ? 'sample' : 'submit', done);
   });
 }
 
 async function admit(
   limiter: KeyLimiter,
-  request: FastifyRequest,
   reply: FastifyReply,
   work: LimitedWork,
   done: (error?: Error) => void,
 ): Promise<void> {
+  const { request } = reply;
   try {
     const { keyId, limits } = callerOf(request);
     const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work, request.routeOptions.config.toRateHeaders);

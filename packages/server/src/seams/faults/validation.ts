@@ -124,10 +124,9 @@ function typeItem(group: readonly AjvError[], part: ValidatedPart, data: unknown
     .map((type) => TYPES[type] ?? { type: 'value_error', noun: type });
   const error = group[0];
   if (!error) throw new Error('a group of errors is never empty');
+  const failed = { error, part, data };
   return item(
-    error,
-    part,
-    data,
+    failed,
     types[0]?.type ?? 'value_error',
     `Input should be ${types.map((type) => type.noun).join(' or ')}`,
   );
@@ -135,6 +134,7 @@ function typeItem(group: readonly AjvError[], part: ValidatedPart, data: unknown
 
 function toItem(error: AjvError, part: ValidatedPart, data: unknown): ValidationItem {
   const { keyword, params } = error;
+  const failed = { error, part, data };
   const limit = params['limit'] as number;
   switch (keyword) {
     case 'required':
@@ -144,53 +144,43 @@ function toItem(error: AjvError, part: ValidatedPart, data: unknown): Validation
         type: 'missing',
       };
     case 'enum':
-      return item(
-        error,
-        part,
-        data,
-        'literal_error',
-        `Input should be ${alternatives(params['allowedValues'] as unknown[])}`,
-      );
+      return item(failed, 'literal_error', `Input should be ${alternatives(params['allowedValues'] as unknown[])}`);
     case 'const':
-      return item(error, part, data, 'literal_error', `Input should be ${alternatives([params['allowedValue']])}`);
+      return item(failed, 'literal_error', `Input should be ${alternatives([params['allowedValue']])}`);
     case 'minimum':
-      return item(error, part, data, 'greater_than_equal', `Input should be greater than or equal to ${limit}`, {
+      return item(failed, 'greater_than_equal', `Input should be greater than or equal to ${limit}`, {
         ge: limit,
       });
     case 'maximum':
-      return item(error, part, data, 'less_than_equal', `Input should be less than or equal to ${limit}`, {
+      return item(failed, 'less_than_equal', `Input should be less than or equal to ${limit}`, {
         le: limit,
       });
     case 'exclusiveMinimum':
-      return item(error, part, data, 'greater_than', `Input should be greater than ${limit}`, { gt: limit });
+      return item(failed, 'greater_than', `Input should be greater than ${limit}`, { gt: limit });
     case 'exclusiveMaximum':
-      return item(error, part, data, 'less_than', `Input should be less than ${limit}`, { lt: limit });
+      return item(failed, 'less_than', `Input should be less than ${limit}`, { lt: limit });
     case 'minItems':
-      return item(error, part, data, 'too_short', `List should have at least ${limit} item${limit === 1 ? '' : 's'}`, {
+      return item(failed, 'too_short', `List should have at least ${limit} item${limit === 1 ? '' : 's'}`, {
         min_length: limit,
       });
     case 'maxItems':
-      return item(error, part, data, 'too_long', `List should have at most ${limit} item${limit === 1 ? '' : 's'}`, {
+      return item(failed, 'too_long', `List should have at most ${limit} item${limit === 1 ? '' : 's'}`, {
         max_length: limit,
       });
     case 'minLength':
       return item(
-        error,
-        part,
-        data,
+        failed,
         'string_too_short',
         `String should have at least ${limit} character${limit === 1 ? '' : 's'}`,
         { min_length: limit },
       );
     case 'maxLength':
-      return item(error, part, data, 'string_too_long', `String should have at most ${limit} characters`, {
+      return item(failed, 'string_too_long', `String should have at most ${limit} characters`, {
         max_length: limit,
       });
     case 'pattern':
       return item(
-        error,
-        part,
-        data,
+        failed,
         'string_pattern_mismatch',
         `${error.propertyName === undefined ? 'String' : `Key "${error.propertyName}"`} should match pattern '${params['pattern']}'`,
         { pattern: params['pattern'] },
@@ -198,7 +188,7 @@ function toItem(error: AjvError, part: ValidatedPart, data: unknown): Validation
     case 'additionalProperties':
       return unknownItem(error, part, data);
     default:
-      return item(error, part, data, 'value_error', error.message ?? `Value fails "${keyword}"`);
+      return item(failed, 'value_error', error.message ?? `Value fails "${keyword}"`);
   }
 }
 
@@ -234,10 +224,14 @@ function alternatives(values: readonly unknown[]): string {
   return texts.length > 1 ? `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}` : (texts[0] ?? 'nothing');
 }
 
+interface FailedCheck {
+  readonly error: AjvError;
+  readonly part: ValidatedPart;
+  readonly data: unknown;
+}
+
 function item(
-  error: AjvError,
-  part: ValidatedPart,
-  data: unknown,
+  { error, part, data }: FailedCheck,
   type: string,
   msg: string,
   ctx?: Record<string, unknown>,

@@ -27,7 +27,7 @@ export async function* textLines(
     pieces.push(piece);
     numBytes += piece.length;
     if (numBytes > MAX_LINE_BYTES)
-      throw lineFault(place, number, 'too_long', `Line should have at most ${MAX_LINE_BYTES} bytes`);
+      throw lineFault({ place, line: number }, 'too_long', `Line should have at most ${MAX_LINE_BYTES} bytes`);
   };
   const take = (): TextLine => {
     const bytes = Buffer.concat(pieces);
@@ -36,7 +36,7 @@ export async function* textLines(
     try {
       return { number: number++, text: decoder.decode(bytes) };
     } catch {
-      throw lineFault(place, number - 1, 'unicode_error', 'Line should be UTF-8');
+      throw lineFault({ place, line: number - 1 }, 'unicode_error', 'Line should be UTF-8');
     }
   };
   for await (const chunk of chunks) {
@@ -51,13 +51,15 @@ export async function* textLines(
   if (pieces.length > 0) yield take();
 }
 
+export interface LinePlace {
+  readonly place: readonly (string | number)[];
+  /** From 1. */
+  readonly line: number;
+  /** Path within the line. Default: the line itself. */
+  readonly below?: readonly (string | number)[];
+}
+
 /** Failed check of a line, as that of the whole request. */
-export function lineFault(
-  place: readonly (string | number)[],
-  lineNumber: number,
-  type: string,
-  msg: string,
-  below: readonly (string | number)[] = [],
-): RequestError {
-  return RequestError.invalid([{ loc: [...place, 'line', lineNumber, ...below], msg, type }]);
+export function lineFault({ place, line, below = [] }: LinePlace, type: string, msg: string): RequestError {
+  return RequestError.invalid([{ loc: [...place, 'line', line, ...below], msg, type }]);
 }

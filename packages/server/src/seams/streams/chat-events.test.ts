@@ -8,7 +8,8 @@ test.each([0, 1])('returning after %i of its events ends the generation and its 
   const inference = new ScriptedInference();
   inference.script = (request) => replies(request, [{ ids: [5], text: 'a' }]);
   const meter = { promptTokens: 0, completionTokens: 0 };
-  const generation = await openGeneration(inference, SCRIPTED_REQUEST, new AbortController().signal, meter);
+  const { signal } = new AbortController();
+  const generation = await openGeneration(inference, SCRIPTED_REQUEST, meter, { signal });
   for (let read = 0; read < numRead; read += 1) await generation.events.next();
   expect(inference.numEnded).toBe(0);
   await generation.end();

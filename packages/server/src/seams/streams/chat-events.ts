@@ -46,6 +46,8 @@ export interface OutputRecorder {
 }
 
 export interface GenerationOptions {
+  /** Aborts the request. */
+  signal: AbortSignal;
   /** Convert the prompt's ids back to text. Default false. */
   withPromptText?: boolean;
   /** Body field of the constraint. */
@@ -70,11 +72,10 @@ export interface GenerationOptions {
 export async function openGeneration(
   inference: ModelInference,
   request: InferenceRequest,
-  signal: AbortSignal,
   meter: TokenMeter,
-  options: GenerationOptions = {},
+  options: GenerationOptions,
 ): Promise<OpenedGeneration> {
-  const { isWhole = false } = options;
+  const { signal, isWhole = false } = options;
   const source = inference.generate(isWhole ? { ...request, isWhole } : request, signal)[Symbol.asyncIterator]();
   try {
     const { constraintField: constraint, scoresField: promptLogprobs } = options;

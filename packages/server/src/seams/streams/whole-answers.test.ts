@@ -27,7 +27,7 @@ test('of an answer that another engine began again, only its outputs are read, r
   };
   const meter = { promptTokens: 0, completionTokens: 0 };
   const request = { ...SCRIPTED_REQUEST, n: 2 };
-  const { events } = await openGeneration(inference, request, NEVER, meter, { recorder, isWhole: true });
+  const { events } = await openGeneration(inference, request, meter, { signal: NEVER, recorder, isWhole: true });
   const kinds: string[] = [];
   for await (const { kind } of events) kinds.push(kind);
   expect(kinds).toEqual(['delta', 'delta', 'finished', 'finished', 'completed']);
@@ -46,8 +46,8 @@ test('an answer restarted on another engine takes memory only for its kept part'
   };
   const hold = new AnswerMemory().hold();
   const meter = { promptTokens: 0, completionTokens: 0 };
-  const options = { newHold: () => hold, isWhole: true };
-  const { events } = await openGeneration(inference, SCRIPTED_REQUEST, NEVER, meter, options);
+  const options = { signal: NEVER, newHold: () => hold, isWhole: true };
+  const { events } = await openGeneration(inference, SCRIPTED_REQUEST, meter, options);
   for await (const event of events) void event;
   expect(hold.numEntries).toBe(meter.completionTokens);
 });
@@ -60,7 +60,7 @@ test('a reader that leaves a whole answer pays for its computed tokens', async (
   };
   const meter = { promptTokens: 0, completionTokens: 0 };
   const request = SCRIPTED_REQUEST;
-  const { events } = await openGeneration(inference, request, NEVER, meter, { isWhole: true });
+  const { events } = await openGeneration(inference, request, meter, { signal: NEVER, isWhole: true });
   await expect(events.next()).rejects.toThrow('gone');
   expect(meter.completionTokens).toBe(2);
 });

@@ -137,7 +137,8 @@ export class VirtualTime {
   }
 
   #later(callback: Callback, ms: number, values: unknown[], every: number | null): VirtualTimer {
-    const timer = new VirtualTimer(this.#nextId++, callback, values, every, (asked, after) => this.#add(asked, after));
+    const run = () => callback(...values);
+    const timer = new VirtualTimer(this.#nextId++, run, every, (asked, after) => this.#add(asked, after));
     this.#add(timer, ms);
     return timer;
   }
@@ -240,18 +241,12 @@ class VirtualTimer {
   readonly #fire: () => void;
   readonly #add: (timer: VirtualTimer, ms: number) => void;
 
-  constructor(
-    id: number,
-    callback: Callback,
-    values: unknown[],
-    every: number | null,
-    add: (timer: VirtualTimer, ms: number) => void,
-  ) {
+  constructor(id: number, run: () => void, every: number | null, add: (timer: VirtualTimer, ms: number) => void) {
     this.id = id;
     this.every = every;
     this.#add = add;
     const within = AsyncLocalStorage.snapshot();
-    this.#fire = () => within(() => callback(...values));
+    this.#fire = () => within(run);
   }
 
   fire(): void {

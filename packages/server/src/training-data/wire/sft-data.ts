@@ -50,7 +50,7 @@ export function sftExampleOf({ messages, tools, chat_template_kwargs: variables 
 
 function readLine(text: string, number: number, place: Place): WireSftLine {
   const sent = parsed(text, number, place);
-  if (isDeeperThan(sent, MAX_JSON_DEPTH)) throw lineFault(place, number, 'recursion_limit', TOO_DEEP);
+  if (isDeeperThan(sent, MAX_JSON_DEPTH)) throw lineFault({ place, line: number }, 'recursion_limit', TOO_DEEP);
   keepSourceTexts(sent, text);
   const value = withMessages(sent);
   try {
@@ -63,23 +63,25 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
   }
   const { messages, tools, chat_template_kwargs: variables } = value as WireSftLine;
   const infinite = placeOfInfinity({ messages, tools, chat_template_kwargs: variables });
-  if (infinite !== null) throw lineFault(place, number, 'finite_number', INFINITE, infinite);
+  if (infinite !== null) throw lineFault({ place, line: number, below: infinite }, 'finite_number', INFINITE);
   writeArguments(messages);
   messages.forEach((message, index) => {
     const at = ['messages', index];
     if (Array.isArray(message.content)) {
       message.content.forEach((part, partIndex) => {
         const msg = partFault(part);
-        if (msg !== null) throw lineFault(place, number, 'not_supported', msg, [...at, 'content', partIndex]);
+        const below = [...at, 'content', partIndex];
+        if (msg !== null) throw lineFault({ place, line: number, below }, 'not_supported', msg);
       });
     }
     const { function_call: formerCall } = message as { function_call?: unknown };
     if (formerCall !== undefined && formerCall !== null)
-      throw lineFault(place, number, 'not_supported', FORMER_CALL, [...at, 'function_call']);
+      throw lineFault({ place, line: number, below: [...at, 'function_call'] }, 'not_supported', FORMER_CALL);
     (message.tool_calls ?? []).forEach((call, callIndex) => {
       if (isArguments(call.function.arguments)) return;
       const below = [...at, 'tool_calls', callIndex, 'function', 'arguments'];
-      throw lineFault(place, number, 'json_invalid', 'Input should be a JSON object, or a string with one', below);
+      const msg = 'Input should be a JSON object, or a string with one';
+      throw lineFault({ place, line: number, below }, 'json_invalid', msg);
     });
   });
   return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
@@ -96,9 +98,10 @@ function parsed(text: string, number: number, place: Place): unknown {
     return parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' });
   } catch (error) {
     // A line too deep for the parser's stack is not a syntax error.
-    if (error instanceof RangeError) throw lineFault(place, number, 'recursion_limit', 'Line is nested too deeply');
+    if (error instanceof RangeError)
+      throw lineFault({ place, line: number }, 'recursion_limit', 'Line is nested too deeply');
     const msg = `Line is not valid JSON, at position ${jsonFaultPosition(text)}: ${(error as Error).message}`;
-    throw lineFault(place, number, 'json_invalid', msg);
+    throw lineFault({ place, line: number }, 'json_invalid', msg);
   }
 }
 

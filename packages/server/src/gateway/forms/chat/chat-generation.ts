@@ -21,16 +21,15 @@ export interface AdmittedChat extends AdmittedModel {
 
 /**
  * @param body passed `checkChatRequest`
- * @param idPrefix of the answer's id, such as `chatcmpl-`
+ * @param options.idPrefix of the answer's id, such as `chatcmpl-`
  * @param options.stopsInReasoning false: the form's stop strings apply only to the answer. Default true, as
  * in vLLM's chats.
  */
 export async function admitChat(
   request: FastifyRequest,
   body: ChatCompletionRequest,
-  idPrefix: string,
   parts: RouteParts,
-  { stopsInReasoning = true }: { stopsInReasoning?: boolean } = {},
+  { idPrefix, stopsInReasoning = true }: { idPrefix: string; stopsInReasoning?: boolean },
 ): Promise<AdmittedChat> {
   const admitted = await admitModel(request, body, idPrefix, parts);
   const format = answerFormatOf(body, admitted.model, parts);
@@ -42,7 +41,8 @@ export async function admitChat(
 
 /** Starts the generation and waits for its first output. */
 export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMeter): Promise<OpenedGeneration> {
-  return openGeneration(chat.inference, chat.generate, signal, meter, {
+  return openGeneration(chat.inference, chat.generate, meter, {
+    signal,
     withPromptText: chat.format.hasPromptText,
     constraintField: chat.constraintField,
     scoresField: chat.scoresField,

@@ -35,7 +35,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       reportLeftOut(reply, body);
       if (!body.stream) {
         return answerOnce(parts.store, request, reply, async () => {
-          const chat = await admitChat(request, body, 'chatcmpl-', parts);
+          const chat = await admitChat(request, body, parts, { idPrefix: 'chatcmpl-' });
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
             return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
@@ -43,11 +43,11 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
         });
       }
       refuseStreamedIdempotency(request);
-      const chat = await admitChat(request, body, 'chatcmpl-', parts);
+      const chat = await admitChat(request, body, parts, { idPrefix: 'chatcmpl-' });
       await meteredChat(request, chat, parts, (meter) => {
         const chunksOf = (generation: OpenedGeneration) =>
           toChunks(generation, chat.identity, chat.format, chat.generate.n);
-        return sendOpened(reply, openChat(chat, signal, meter), chunksOf, parts, signal);
+        return sendOpened(reply, { opening: openChat(chat, signal, meter), toChunks: chunksOf }, parts, { signal });
       });
       return reply;
     },

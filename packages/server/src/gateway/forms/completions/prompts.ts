@@ -13,6 +13,11 @@ export interface CompletionPrompt {
   echo: string | null;
 }
 
+interface PromptModel {
+  readonly model: { readonly base: { readonly contextLength: number; readonly vocabSize: number } };
+  readonly inference: ModelInference;
+}
+
 /**
  * Prompts of a request as ids, in order.
  * @param maxTokens of each reply
@@ -23,10 +28,10 @@ export interface CompletionPrompt {
 export async function readPrompts(
   body: CompletionRequest,
   maxTokens: number,
-  { contextLength, vocabSize }: { readonly contextLength: number; readonly vocabSize: number },
-  inference: ModelInference,
+  { model, inference }: PromptModel,
   signal: AbortSignal,
 ): Promise<CompletionPrompt[]> {
+  const { contextLength, vocabSize } = model.base;
   const read = async (prompt: string | number[]): Promise<CompletionPrompt> => {
     const isText = typeof prompt === 'string';
     const whole = isText ? await tokenize(prompt, body, inference, signal) : prompt;

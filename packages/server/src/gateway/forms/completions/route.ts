@@ -29,18 +29,18 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
       if (!request.body.stream) {
         return answerOnce(parts.store, request, reply, async () => {
           const completion = await admitCompletion(request, parts, signal);
-          return generating(request, completion, parts, signal, (generations) =>
+          return generating(request, completion, { parts, signal }, (generations) =>
             collectCompletion(generations, completion.prompts, completion.identity, completion.format),
           );
         });
       }
       refuseStreamedIdempotency(request);
       const completion = await admitCompletion(request, parts, signal);
-      await generating(request, completion, parts, signal, async (generations) => {
+      await generating(request, completion, { parts, signal }, async (generations) => {
         const { prompts, identity, format } = completion;
         const toChunks = () => toCompletionChunks(generations, prompts, identity, format);
         // Waits for the first output of any prompt.
-        await sendOpened(reply, Promise.race(generations), toChunks, parts, signal);
+        await sendOpened(reply, { opening: Promise.race(generations), toChunks }, parts, { signal });
       });
       return reply;
     },
@@ -54,7 +54,7 @@ async function admitCompletion(
 ) {
   const { body } = request;
   const admitted = await admitModel(request, body, 'cmpl-', parts);
-  const prompts = await readPrompts(body, maxTokensOf(body), admitted.model.base, admitted.inference, signal);
+  const prompts = await readPrompts(body, maxTokensOf(body), admitted, signal);
   const { model } = admitted;
   const format = completionFormatOf(body, model.kind === 'checkpoint' && parts.keepsChoiceRecords);
   return {
@@ -78,8 +78,7 @@ async function admitCompletion(
 async function generating<Result>(
   request: FastifyRequest,
   completion: Awaited<ReturnType<typeof admitCompletion>>,
-  parts: RouteParts,
-  signal: AbortSignal,
+  { parts, signal }: { readonly parts: RouteParts; readonly signal: AbortSignal },
   run: (generations: readonly Promise<OpenedGeneration>[]) => Promise<Result>,
 ): Promise<Result> {
   const { model, inference, generate, newRecorder: recorder, options } = completion;
@@ -89,7 +88,7 @@ async function generating<Result>(
     const generations = generate.map((one, index) => {
       const meter = meters[index];
       if (meter === undefined) throw new Error('every prompt has a meter');
-      return openGeneration(inference, one, either, meter, { ...options, recorder: recorder() });
+      return openGeneration(inference, one, meter, { ...options, signal: either, recorder: recorder() });
     });
     // Only one failure is reported; the others follow from it.
     for (const generation of generations) generation.catch(() => undefined);

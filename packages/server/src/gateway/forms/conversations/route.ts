@@ -101,8 +101,8 @@ export async function itemsToAdd(
   parts: RouteParts,
 ): Promise<ConversationItem[]> {
   refuseToKeep(parts);
-  const room = roomOf(request, parts);
-  const resolved = (await resolveReferences(keptScopeOf(request), items, room, parts, 'items')) ?? items;
+  const kept = { scope: keptScopeOf(request), room: roomOf(request, parts) };
+  const resolved = (await resolveReferences(items, kept, parts, 'items')) ?? items;
   toChatMessages(resolved, new LeftOut(), 'items');
   return newItems(resolved, new Set(), 'items').map(toStored);
 }

@@ -263,14 +263,23 @@ export interface StreamForm {
 
 const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };
 
+export interface StreamOptions {
+  readonly signal: AbortSignal;
+  /** Default that of a chat. */
+  readonly form?: StreamForm;
+}
+
+interface OpeningStream<Opened> {
+  readonly opening: Promise<Opened>;
+  readonly toChunks: (opened: Opened) => AsyncIterable<object>;
+}
+
 /** Sends the chunks of an answer as events; a failure midway becomes the last event. */
 export async function sendChunks(
   reply: FastifyReply,
   chunks: AsyncIterable<object>,
   parts: RouteParts,
-  signal: AbortSignal,
-  form: StreamForm = CHAT_STREAM,
-  { startsLate = false }: { startsLate?: boolean } = {},
+  { signal, form = CHAT_STREAM, startsLate = false }: StreamOptions & { startsLate?: boolean },
 ): Promise<void> {
   await sendEventStream(reply, chunks, {
     signal,
@@ -298,28 +307,23 @@ export async function sendChunks(
  */
 export async function sendOpened<Opened>(
   reply: FastifyReply,
-  opening: Promise<Opened>,
-  toChunks: (opened: Opened) => AsyncIterable<object>,
+  { opening, toChunks }: OpeningStream<Opened>,
   parts: RouteParts,
-  signal: AbortSignal,
-  form: StreamForm = CHAT_STREAM,
+  options: StreamOptions,
 ): Promise<void> {
   const timeUp = new AbortController();
   const late = setTimeout(parts.limits.firstSignMs, 'late' as const, { signal: timeUp.signal, ref: false });
   late.catch(() => undefined);
   try {
     const first = await Promise.race([opening.then((opened) => ({ opened })), late]);
-    if (first !== 'late') return await sendChunks(reply, toChunks(first.opened), parts, signal, form);
+    if (first !== 'late') return await sendChunks(reply, toChunks(first.opened), parts, options);
   } finally {
     timeUp.abort();
   }
-  await sendChunks(reply, whenOpened(opening, toChunks), parts, signal, form, { startsLate: true });
+  await sendChunks(reply, whenOpened({ opening, toChunks }), parts, { ...options, startsLate: true });
 }
 
-async function* whenOpened<Opened>(
-  opening: Promise<Opened>,
-  toChunks: (opened: Opened) => AsyncIterable<object>,
-): AsyncGenerator<object, void> {
+async function* whenOpened<Opened>({ opening, toChunks }: OpeningStream<Opened>): AsyncGenerator<object, void> {
   yield* toChunks(await opening);
 }
 

@@ -1,6 +1,5 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify';
 import {
-  type ChatCompletionRequest,
   type CountTokens,
   type CountTokensRequest,
   CountTokensRequestSchema,
@@ -51,8 +50,12 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       const body = toChatRequest(request.body);
       checkChatRequest(body);
       reportLeftOut(reply, body);
-      const answering = <Result>(run: (opening: Promise<OpenedGeneration>, chat: AdmittedChat) => Promise<Result>) =>
-        answerChat(request, body, parts, signal, run);
+      const answering = async <Result>(
+        run: (opening: Promise<OpenedGeneration>, chat: AdmittedChat) => Promise<Result>,
+      ): Promise<Result> => {
+        const chat = await admitChat(request, body, parts, { idPrefix: 'msg_', stopsInReasoning: false });
+        return meteredChat(request, chat, parts, (meter) => run(openChat(chat, signal, meter), chat));
+      };
       if (!body.stream) {
         return answerOnce(store, request, reply, () =>
           answering(async (opening, chat) => {
@@ -65,7 +68,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       await answering((opening, chat) => {
         const eventsOf = (generation: OpenedGeneration) =>
           toMessageEvents(blocksOf(generation, chat), formatOf(request.body, generation, chat));
-        return sendOpened(reply, opening, eventsOf, parts, signal, streamForm(request));
+        return sendOpened(reply, { opening, toChunks: eventsOf }, parts, { signal, form: streamForm(request) });
       });
       return reply;
     },
@@ -87,17 +90,6 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       return { input_tokens: numTokens, ...unedited };
     },
   );
-}
-
-async function answerChat<Result>(
-  request: FastifyRequest,
-  body: ChatCompletionRequest,
-  parts: RouteParts,
-  signal: AbortSignal,
-  run: (opening: Promise<OpenedGeneration>, chat: AdmittedChat) => Promise<Result>,
-): Promise<Result> {
-  const chat = await admitChat(request, body, 'msg_', parts, { stopsInReasoning: false });
-  return meteredChat(request, chat, parts, (meter) => run(openChat(chat, signal, meter), chat));
 }
 
 function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {

@@ -16,7 +16,7 @@ export interface AdmittedTurn {
 }
 
 /** Stop strings apply only to the answer. */
-const FOR_ANSWERS = { stopsInReasoning: false };
+const FOR_ANSWERS = { idPrefix: 'resp_', stopsInReasoning: false };
 
 /** @returns the turn, and its chat @throws {RequestError} as {@link openTurn}, and for unsupported fields */
 export async function admitTurn(
@@ -27,7 +27,7 @@ export async function admitTurn(
   const turn = await openTurn(request, sent, parts);
   const body = fromResponsesRequest(turn.body);
   checkChatRequest(body);
-  return { turn, chat: await admitChat(request, body, 'resp_', parts, FOR_ANSWERS), asked: body };
+  return { turn, chat: await admitChat(request, body, parts, FOR_ANSWERS), asked: body };
 }
 
 export function formatOf({ turn, chat }: AdmittedTurn, { clock }: RouteParts): ResponseFormat {

@@ -39,7 +39,7 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   const output = blocks.map(({ block, text, logprobs }, index) => {
     // Only the last one can be truncated.
     const status = end.finishReason === 'length' && index === blocks.length - 1 ? 'incomplete' : 'completed';
-    return toItem(block, itemId(block, format), status, { text, logprobs }, format);
+    return toItem({ block, id: itemId(block, format), status }, { text, logprobs }, format);
   });
   return finished(output, end, format);
 }
@@ -74,7 +74,7 @@ async function* unnumbered(
   const done = (status: ResponseStatus): Unnumbered<ResponseEvent>[] => {
     if (last === null) return [];
     const { block, text, logprobs, index } = last;
-    const item = toItem(block, id, status, { text, logprobs }, format);
+    const item = toItem({ block, id, status }, { text, logprobs }, format);
     output.push(item);
     last = null;
     return [{ type: 'response.output_item.done', output_index: index, item }];
@@ -88,7 +88,7 @@ async function* unnumbered(
         yield {
           type: 'response.output_item.added',
           output_index: index,
-          item: toItem(block, id, 'in_progress', null, format),
+          item: toItem({ block, id, status: 'in_progress' }, null, format),
         };
         if (block.kind !== 'call')
           yield { type: 'response.content_part.added', ...placeOf(id, index), part: toPart(block, '', []) };
@@ -174,9 +174,7 @@ function itemId(block: ReplyBlock, format: ResponseFormat): string {
 
 /** @param written null = the item has just started, and has no parts yet */
 function toItem(
-  block: ReplyBlock,
-  id: string,
-  status: ResponseStatus,
+  { block, id, status }: { block: ReplyBlock; id: string; status: ResponseStatus },
   written: { text: string; logprobs: Logprobs } | null,
   format: ResponseFormat,
 ): ResponseOutputItem {

@@ -20,9 +20,8 @@ const MAX_REFERENCES = 1024;
  * @throws {RequestError} `request.not_found` for an item, `request.body_too_large`
  */
 export async function resolveReferences(
-  scope: KeptScope,
   items: readonly ResponseInputItem[],
-  room: KeptRoom,
+  { scope, room }: { readonly scope: KeptScope; readonly room: KeptRoom },
   { store }: RouteParts,
   root = 'input',
 ): Promise<ResponseInputItem[] | null> {

@@ -4,13 +4,12 @@ import { type AnswerKey, StoreError } from '@trainyard/store';
 
 import { isEnded } from '../../background/answer-states.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
-import { sendChunks } from '../generation/generation.ts';
+import { sendChunks, type StreamForm } from '../generation/generation.ts';
 
 /** Sends the events of a background answer, from a number on. */
 export async function sendKeptEvents(
   reply: FastifyReply,
-  key: AnswerKey,
-  from: number,
+  { key, from }: { readonly key: AnswerKey; readonly from: number },
   parts: RouteParts,
   signal: AbortSignal,
 ): Promise<void> {
@@ -21,7 +20,7 @@ export async function sendKeptEvents(
       yield event;
     }
   };
-  await sendChunks(reply, numbered(), parts, signal, {
+  const form: StreamForm = {
     isNamed: true,
     toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
       type: 'error',
@@ -30,7 +29,8 @@ export async function sendKeptEvents(
       message,
       param,
     }),
-  });
+  };
+  await sendChunks(reply, numbered(), parts, { signal, form });
 }
 
 /** About 6 s of an answer. */

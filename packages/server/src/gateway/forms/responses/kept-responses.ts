@@ -39,7 +39,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
       if (!stream) return reply.type(JSON_TYPE).send(answer);
       if ((await parts.store.keptAnswers.readEvents(key, 0, 1)).length === 0)
         throw conflict('stream', 'Only answers created with `background: true` and `stream: true` can be streamed');
-      await sendKeptEvents(reply, key, last + 1, parts, signal);
+      await sendKeptEvents(reply, { key, from: last + 1 }, parts, signal);
       return reply;
     },
   );

@@ -76,7 +76,7 @@ export async function openTurn(
       : previousId !== null
         ? await historyOf(scope, previousId, room, parts)
         : [];
-  const own = await resolveReferences(scope, inputItems(body), room, parts);
+  const own = await resolveReferences(inputItems(body), { scope, room }, parts);
   const isWhole = history.length === 0 && own === null;
   const sent = own ?? inputItems(body);
   const isKept = parts.keepsAnswers && (body.store ?? true);

@@ -21,7 +21,7 @@ import { collectResponse, failedResponse, toResponseEvents } from './answer.ts';
 import { RESPONSES_NAMES, toCountedResponse } from './request.ts';
 import { meteredChat, openChat } from '../chat/chat-generation.ts';
 import { countPrompt } from '../chat/count-prompt.ts';
-import { refuseStreamedIdempotency, sendOpened } from '../generation/generation.ts';
+import { refuseStreamedIdempotency, sendOpened, type StreamForm } from '../generation/generation.ts';
 import { normalizedBody } from '../generation/normalized-body.ts';
 import { openTurn } from './response-turn.ts';
 import { admitTurn, formatOf } from './admitted-turn.ts';
@@ -62,7 +62,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       if (sent.background) {
         const { key, asked } = await startInBackground(request, sent, parts);
         reportLeftOut(reply, asked);
-        await sendKeptEvents(reply, key, 0, parts, signal);
+        await sendKeptEvents(reply, { key, from: 0 }, parts, signal);
         return reply;
       }
       const { turn, chat, asked } = await admitTurn(request, sent, parts);
@@ -76,7 +76,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
             signal.throwIfAborted();
             return turn.keep(answer, chat.model);
           });
-        await sendOpened(reply, openChat(chat, signal, meter), eventsOf, parts, signal, {
+        const form: StreamForm = {
           isNamed: true,
           toErrorEvent: ({ error: { code, message, param } }): [ResponseEvent, ResponseStreamError] => [
             {
@@ -86,7 +86,9 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
             },
             { type: 'error', sequence_number: next(), code, message, param },
           ],
-        });
+        };
+        const opening = openChat(chat, signal, meter);
+        await sendOpened(reply, { opening, toChunks: eventsOf }, parts, { signal, form });
       });
       return reply;
     },

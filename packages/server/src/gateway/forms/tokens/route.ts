@@ -50,15 +50,16 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
           parts,
         );
         const maxTokens = requestedTokens(body)?.value ?? 1;
-        const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
+        const [prompt] = await readPrompts(body, maxTokens, { model, inference }, signal);
         if (prompt === undefined) throw new Error('there is one prompt');
         const isRecorded = model.kind === 'checkpoint' && parts.keepsChoiceRecords && isRecordable(body);
         const generate = toTokenGeneration(body, prompt, context, isRecorded);
         return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
           if (meter === undefined) throw new Error('the prompt has a meter');
           const recorder = isRecorded ? newRecorder(request, model, parts) : null;
-          const options = { constraintField: outputConstraint(body)?.field, recorder, faultOf, isWhole, newHold };
-          const opening = openGeneration(inference, generate, signal, meter, options);
+          const constraintField = outputConstraint(body)?.field;
+          const options = { signal, constraintField, recorder, faultOf, isWhole, newHold };
+          const opening = openGeneration(inference, generate, meter, options);
           return run(opening, { ...format, requestId: identity.id });
         });
       };
@@ -68,7 +69,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
         );
       refuseStreamedIdempotency(request);
       await generating((opening, whole) =>
-        sendOpened(reply, opening, (generation) => toTokenChunks(generation, whole), parts, signal),
+        sendOpened(reply, { opening, toChunks: (generation) => toTokenChunks(generation, whole) }, parts, { signal }),
       );
       return reply;
     },

@@ -133,7 +133,7 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
         const limit = ADAPTER_FILES[name];
         const options = { limit, budget: null, tooLarge: () => tooLarge(name, limit) };
         const body = parts.intake.open(request, request.body ?? Readable.from([]), options);
-        return answerUploadOnce(store, request, reply, body, (content) => receive(request, name, content));
+        return answerUploadOnce(store, reply, body, (content) => receive(request, name, content));
       },
     );
   });

@@ -71,7 +71,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     if (request.body === undefined)
       throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
     const body = parts.intake.open(request, request.body, { limit: request.routeOptions.bodyLimit, budget: null });
-    return await answerUploadOnce(store, request, reply, body, (content, completes) =>
+    return await answerUploadOnce(store, reply, body, (content, completes) =>
       keep({ ...name, fileName: request.query.file_name ?? 'train.jsonl' }, content, completes),
     );
   }
