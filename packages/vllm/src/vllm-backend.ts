@@ -238,10 +238,8 @@ export class VllmBackend implements TokenBackend {
           streamed(
             server,
             { ...requestTo(model, tokenIds), ...stream, ...fields },
-            asked,
-            bounds,
+            { asked, bounds, traceParent: params.traceParent },
             life,
-            params.traceParent,
           ),
       );
       let completionTokens = 0;
@@ -324,7 +322,7 @@ export class VllmBackend implements TokenBackend {
     checkLogprobs('promptLogprobs', numTop, known);
     const key = poolKey(tokenIds, params);
     const scores = this.#pool.run(key, { ...params, numChoices: 1 }, signal, (server, model, life) =>
-      scored(server, scoreRequest(model, tokenIds, params), tokenIds, numTop, life),
+      scored(server, scoreRequest(model, tokenIds, params), { tokenIds, numTop }, life),
     );
     for await (const all of scores) return all;
     throw new ServerFailure('broken', 'the server returned no scores');
@@ -451,10 +449,8 @@ function scoreRequest(model: string, tokenIds: readonly number[], params: ScoreP
 async function* streamed(
   server: VllmServer,
   body: object,
-  asked: LogprobsAsked,
-  bounds: CompletionBounds,
+  { asked, bounds, traceParent }: { asked: LogprobsAsked; bounds: CompletionBounds; traceParent: string | null },
   life: AbortSignal,
-  traceParent: string | null,
 ): AsyncGenerator<CompletionEvent, void, undefined> {
   const headers: Record<string, string> = traceParent === null ? {} : { traceparent: traceParent };
   const answer = new CompletionCheck(bounds);
@@ -518,8 +514,7 @@ function readable<Value>(server: VllmServer, read: () => Value): Value {
 async function* scored(
   server: VllmServer,
   body: object,
-  tokenIds: readonly number[],
-  numTop: number,
+  { tokenIds, numTop }: { readonly tokenIds: readonly number[]; readonly numTop: number },
   life: AbortSignal,
 ): AsyncGenerator<ScoredTokens, void, undefined> {
   const text = await server.line.text('POST', '/v1/completions', JSON.stringify(body), {

@@ -7,8 +7,7 @@ import { ThreadGovernor } from './thread-governor.ts';
  */
 function run(
   governor: ThreadGovernor,
-  fromMs: number,
-  untilMs: number,
+  [fromMs, untilMs]: readonly [number, number],
   lost: number,
   idleCores: number | null = null,
 ): number {
@@ -24,15 +23,15 @@ function run(
 describe('ThreadGovernor', () => {
   it('keeps all threads while they get their time', () => {
     const governor = new ThreadGovernor(4);
-    run(governor, 0, 10_000, 0.1);
+    run(governor, [0, 10_000], 0.1);
     expect(governor.numThreads).toBe(4);
   });
 
   it('gives one up when threads are descheduled, and takes it back when the cores are free again', () => {
     const governor = new ThreadGovernor(2);
-    const busyUntil = run(governor, 0, 1_000, 0.8);
+    const busyUntil = run(governor, [0, 1_000], 0.8);
     expect(governor.numThreads).toBe(1);
-    run(governor, busyUntil, busyUntil + 3_000, 0);
+    run(governor, [busyUntil, busyUntil + 3_000], 0);
     expect(governor.numThreads).toBe(2);
   });
 
@@ -41,7 +40,7 @@ describe('ThreadGovernor', () => {
     let numTrials = 0;
     let before = governor.numThreads;
     for (let nowMs = 0; nowMs < 120_000; nowMs += 50) {
-      run(governor, nowMs, nowMs + 50, 0.8);
+      run(governor, [nowMs, nowMs + 50], 0.8);
       if (governor.numThreads > before) numTrials++;
       before = governor.numThreads;
     }
@@ -52,8 +51,8 @@ describe('ThreadGovernor', () => {
 
   it('has all threads again within a second of the end of the contention, however long that took', () => {
     const governor = new ThreadGovernor(2);
-    const busyUntil = run(governor, 0, 300_000, 0.8, 0.1);
-    run(governor, busyUntil, busyUntil + 1_000, 0, 0.9);
+    const busyUntil = run(governor, [0, 300_000], 0.8, 0.1);
+    run(governor, [busyUntil, busyUntil + 1_000], 0, 0.9);
     expect(governor.numThreads).toBe(2);
   });
 
@@ -62,25 +61,25 @@ describe('ThreadGovernor', () => {
     let numTrials = 0;
     let before = governor.numThreads;
     for (let nowMs = 0; nowMs < 120_000; nowMs += 50) {
-      run(governor, nowMs, nowMs + 50, 0.8, 1);
+      run(governor, [nowMs, nowMs + 50], 0.8, 1);
       if (governor.numThreads > before) numTrials++;
       before = governor.numThreads;
     }
     expect(numTrials).toBeLessThan(12);
-    const busyUntil = run(governor, 120_000, 240_000, 0.8, 1);
-    const freeUntil = run(governor, busyUntil, busyUntil + 61_000, 0, 1);
+    const busyUntil = run(governor, [120_000, 240_000], 0.8, 1);
+    const freeUntil = run(governor, [busyUntil, busyUntil + 61_000], 0, 1);
     expect(governor.numThreads).toBe(2);
     // After a successful try idle cores count again.
-    const again = run(governor, freeUntil, freeUntil + 10_000, 0.8, 0);
-    run(governor, again, again + 1_000, 0, 0.9);
+    const again = run(governor, [freeUntil, freeUntil + 10_000], 0.8, 0);
+    run(governor, [again, again + 1_000], 0, 0.9);
     expect(governor.numThreads).toBe(2);
   });
 
   it('goes down step by step on many cores, and never below one', () => {
     const governor = new ThreadGovernor(8);
-    run(governor, 0, 1_500, 0.9);
+    run(governor, [0, 1_500], 0.9);
     expect(governor.numThreads).toBeLessThan(8);
-    run(new ThreadGovernor(1), 0, 5_000, 1);
+    run(new ThreadGovernor(1), [0, 5_000], 1);
     const alone = new ThreadGovernor(1);
     expect(alone.observe({ nowMs: 0, wallMs: 100, cpuMs: 10, idleCores: 1 })).toBeNull();
     expect(alone.numThreads).toBe(1);

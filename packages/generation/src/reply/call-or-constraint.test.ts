@@ -41,7 +41,12 @@ const strict = (name: string) => {
 };
 
 /** Outcome of a text that the model tries to write. */
-function outcome(text: string, source: string, read: Partial<ReplyReading> = {}, constraint = ANSWER, on = harness) {
+function outcome(
+  text: string,
+  source: string,
+  read: Partial<ReplyReading> = {},
+  { constraint = ANSWER, on = harness } = {},
+) {
   const answer = on.reply(text, { constraint, reply: reading(read), maxTokens: 400 }, source);
   const { parsed, finishReason } = answer.finished()!;
   const calls = parsed?.toolCalls.map((call) => `${call.name}${call.arguments}`) ?? [];
@@ -59,7 +64,7 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
     ['with the marks as tokens', () => harness],
     ['with the marks spelled', () => spelled],
   ])('may be a call, %s', (_kind, on) => {
-    expect(outcome(call, source, {}, ANSWER, on())).toEqual({
+    expect(outcome(call, source, {}, { on: on() })).toEqual({
       text: call,
       content: null,
       calls: ['f{"x": 1}'],
@@ -181,8 +186,8 @@ describe('a call next to a constraint', () => {
   ];
   test.each(CONSTRAINTS)('of another kind: %j', (constraint, text) => {
     for (const on of [harness, spelled]) {
-      expect(outcome(text, HERMES, {}, constraint, on).text).toBe(text);
-      expect(outcome(call('{}'), HERMES, {}, constraint, on).calls).toEqual(['f{}']);
+      expect(outcome(text, HERMES, {}, { constraint, on }).text).toBe(text);
+      expect(outcome(call('{}'), HERMES, {}, { constraint, on }).calls).toEqual(['f{}']);
     }
   });
 

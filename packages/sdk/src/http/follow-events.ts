@@ -60,7 +60,7 @@ export async function* followEvents<Event extends { id: string }>(
       // there.
       if (feed.startsNow) place.after ??= await newest(connection, feed, signal);
       const events = isStreaming
-        ? streamed(connection, feed, place, signal, outage)
+        ? streamed(connection, feed, place, { signal, outage })
         : polled(connection, feed, place, signal);
       for await (const event of events) {
         place.after = event.id;
@@ -106,8 +106,7 @@ async function* streamed<Event extends { id: string }>(
   connection: Connection,
   feed: Feed<Event>,
   place: Place,
-  signal: AbortSignal | undefined,
-  outage: OutageClock,
+  { signal, outage }: { readonly signal: AbortSignal | undefined; readonly outage: OutageClock },
 ): AsyncGenerator<Event, undefined> {
   const response = await connection.open('GET', feed.path, {
     query: feed.query,

@@ -80,7 +80,7 @@ const WHAT_TO_DO: Readonly<Record<ServerFailure['kind'], string>> = {
 };
 
 async function readVersion(line: HttpLine, options: ProbeOptions): Promise<string | null> {
-  const text = await unlessMissing(ask(line, 'GET', '/version', null, options));
+  const text = await unlessMissing(ask(line, '/version', null, options));
   if (text === null) return null;
   const { version } = parsed(text) as { version?: unknown };
   if (typeof version !== 'string')
@@ -112,7 +112,7 @@ export async function readAdapterNames(
 type Card = Partial<{ id: string; root: string; parent: string; max_model_len: number }>;
 
 async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>): Promise<Card[]> {
-  const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
+  const { data } = parsed(await ask(line, '/v1/models', null, options)) as { data?: unknown };
   const cards: readonly unknown[] | null = Array.isArray(data) ? data : null;
   if (cards === null || cards.some((card) => typeof card !== 'object' || card === null))
     throw new UnreadableAnswer('its /v1/models is not a list of models');
@@ -141,7 +141,7 @@ async function readModel(
 
 /** Fields of a completion in its OpenAPI document, if that is enabled. */
 async function readFields(line: HttpLine, options: ProbeOptions): Promise<ReadonlySet<string> | null> {
-  const text = await unlessMissing(ask(line, 'GET', '/openapi.json', null, options)).catch(() => null);
+  const text = await unlessMissing(ask(line, '/openapi.json', null, options)).catch(() => null);
   if (text === null) return null;
   try {
     const { components } = JSON.parse(text) as { components?: { schemas?: Record<string, { properties?: object }> } };
@@ -160,7 +160,7 @@ interface Draw {
 async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptions): Promise<readonly Draw[]> {
   const body = { ...probeBody(model), max_tokens: 3, ignore_eos: true, temperature: 1, top_k: 1, logprobs: 1 };
   const computing = { ...options, timeoutMs: options.computeMs };
-  const text = await ask(line, 'POST', '/v1/completions', JSON.stringify(body), computing);
+  const text = await ask(line, '/v1/completions', JSON.stringify(body), computing);
   const [choice] = readCompletion(text, { numTop: 1, ids: null, maybeLogits: true });
   return choice?.logprobs ?? [];
 }
@@ -193,7 +193,7 @@ async function readVocabSize(line: HttpLine, model: string, options: ProbeOption
 /** Sends a request that every server refuses. @returns the server's message; null if it was accepted */
 async function reasonOfRefusal(line: HttpLine, body: object, options: ProbeOptions): Promise<string | null> {
   try {
-    await ask(line, 'POST', '/v1/completions', JSON.stringify(body), options);
+    await ask(line, '/v1/completions', JSON.stringify(body), options);
     return null;
   } catch (error) {
     if (error instanceof ServerFailure && error.kind === 'refused') return error.reason;
@@ -204,7 +204,7 @@ async function reasonOfRefusal(line: HttpLine, body: object, options: ProbeOptio
 /** True if the route exists, which depends on the server's flags. */
 async function readsAdapters(line: HttpLine, options: ProbeOptions): Promise<boolean> {
   try {
-    await ask(line, 'POST', '/v1/load_lora_adapter', '{"lora_name":"","lora_path":""}', options);
+    await ask(line, '/v1/load_lora_adapter', '{"lora_name":"","lora_path":""}', options);
     return true;
   } catch (error) {
     if (!(error instanceof ServerFailure)) throw error;
@@ -216,9 +216,7 @@ async function readsAdapters(line: HttpLine, options: ProbeOptions): Promise<boo
 
 /** Scheduling policy, which servers report only in development mode. */
 async function readPolicy(line: HttpLine, options: ProbeOptions): Promise<'fcfs' | 'priority' | null> {
-  const text = await unlessMissing(ask(line, 'GET', '/server_info?config_format=json', null, options)).catch(
-    () => null,
-  );
+  const text = await unlessMissing(ask(line, '/server_info?config_format=json', null, options)).catch(() => null);
   const policy = /"policy": ?"(fcfs|priority)"/.exec(text ?? '')?.[1];
   return policy === undefined ? null : (policy as 'fcfs' | 'priority');
 }
@@ -227,14 +225,14 @@ function probeBody(model: string): object {
   return { model, prompt: PROBE_PROMPT, max_tokens: 1, return_token_ids: true, return_tokens_as_token_ids: true };
 }
 
+/** @param body null: GET */
 function ask(
   line: HttpLine,
-  method: string,
   path: string,
   body: string | null,
   { timeoutMs, signal }: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
 ): Promise<string> {
-  return line.text(method, path, body, { timeoutMs, signal });
+  return line.text(body === null ? 'GET' : 'POST', path, body, { timeoutMs, signal });
 }
 
 async function unlessMissing(asked: Promise<string>): Promise<string | null> {

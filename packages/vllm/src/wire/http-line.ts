@@ -33,6 +33,14 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
+interface LineRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | null;
+  /** In addition to those of every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /**
  * Requests to one server. The only time limits are those requested: a stream may be silent while its request
  * waits in the server's queue.
@@ -70,7 +78,7 @@ export class HttpLine {
     const cancel = timeoutMs === null ? () => {} : abortAfter(timeoutMs, timeout);
     const ended = AbortSignal.any(signal === undefined ? [timeout.signal] : [signal, timeout.signal]);
     try {
-      const answer = await this.#open(method, path, body, ended);
+      const answer = await this.#open({ method, path, body }, ended);
       return await readText(answer, MAX_ANSWER_BYTES);
     } catch (error) {
       if (timeout.signal.aborted && signal?.aborted !== true)
@@ -97,7 +105,7 @@ export class HttpLine {
   ): AsyncGenerator<string, void, undefined> {
     let answer: IncomingMessage | null = null;
     try {
-      answer = await this.#open('POST', path, body, signal, headers);
+      answer = await this.#open({ method: 'POST', path, body, headers }, signal);
       yield* sseData(answer);
       if (!answer.complete) throw new ServerFailure('lost', `${this.name} broke off a response`);
     } catch (error) {
@@ -110,13 +118,7 @@ export class HttpLine {
   }
 
   /** Resolves with the head of an answer of 200. @throws {ServerFailure}; the signal's reason */
-  async #open(
-    method: string,
-    path: string,
-    body: string | null,
-    signal: AbortSignal,
-    headers: Readonly<Record<string, string>> = {},
-  ): Promise<IncomingMessage> {
+  async #open({ method, path, body, headers = {} }: LineRequest, signal: AbortSignal): Promise<IncomingMessage> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const url = `${this.#address.base}${path}`;
