@@ -130,7 +130,7 @@ try {
       peakRates.push(measureProductRate(NUM_THREADS));
     }
     const most = others.includes(null) ? null : Math.max(...others.map((used) => used ?? 0));
-    printComparison(shape, own, seconds, most, difference);
+    printComparison(shape, own, seconds, { others: most, difference });
     printParts(runs, seconds[0]!, peakRates);
     console.log(`packing, loss and AdamW in TypeScript: ${(100 * mathematicsShare).toFixed(1)} % of a step`);
   }
@@ -173,8 +173,7 @@ function printComparison(
   shape: GroupShape,
   sides: readonly Side[],
   seconds: readonly (readonly number[])[],
-  others: number | null,
-  difference: number,
+  { others, difference }: { readonly others: number | null; readonly difference: number },
 ): void {
   const { numSequences, promptTokens, completionTokens } = shape;
   console.log(

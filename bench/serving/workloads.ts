@@ -70,11 +70,17 @@ const NUM_PLAIN_CHATS = 8;
 /** Answer length for workloads that measure the start. */
 const FEW_TOKENS = 8;
 
+interface Chats {
+  readonly count: number;
+  readonly numTokens: number;
+  readonly modelOf: ModelOf;
+}
+
 /** Workloads in the order of the table. */
 export function workloadsOf(sizes: Sizes): Workload[] {
   const { numTokens, numChats, numGroups, groupSize, promptTokens, numConversations, numTurns } = sizes;
   const mostAdapters = Math.max(...sizes.numAdapters);
-  const chats = (server: ServerUnderTest, count: number, seed: number, tokens: number, modelOf: ModelOf): Task[] =>
+  const chats = (server: ServerUnderTest, seed: number, { count, numTokens: tokens, modelOf }: Chats): Task[] =>
     range(count).map((index) =>
       chat(server, {
         model: modelOf(index),
@@ -100,10 +106,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       how: `${numChats} chats, ${NUM_PLAIN_CHATS} at once, ${numTokens} tokens each`,
       numAdapters: 0,
       run: (server, seed) =>
-        inTurns(
-          NUM_PLAIN_CHATS,
-          chats(server, numChats, seed, numTokens, () => server.model),
-        ),
+        inTurns(NUM_PLAIN_CHATS, chats(server, seed, { count: numChats, numTokens, modelOf: () => server.model })),
     },
     {
       name: 'rollouts',
@@ -137,7 +140,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       run: (server, seed) =>
         inTurns(
           NUM_PLAIN_CHATS,
-          chats(server, numChats, seed, numTokens, () => adapterOf(server, 0)),
+          chats(server, seed, { count: numChats, numTokens, modelOf: () => adapterOf(server, 0) }),
         ),
     },
     {
@@ -171,7 +174,11 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       run: (server, seed) =>
         inTurns(
           8 * count,
-          chats(server, 8 * count, seed, numTokens / 2, (index) => adapterOf(server, index % count)),
+          chats(server, seed, {
+            count: 8 * count,
+            numTokens: numTokens / 2,
+            modelOf: (index) => adapterOf(server, index % count),
+          }),
         ),
     })),
     {
@@ -181,18 +188,18 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       run: (server, seed) =>
         inTurns(
           8 * mostAdapters,
-          chats(server, 8 * mostAdapters, seed, numTokens / 2, () => adapterOf(server, 0)),
+          chats(server, seed, {
+            count: 8 * mostAdapters,
+            numTokens: numTokens / 2,
+            modelOf: () => adapterOf(server, 0),
+          }),
         ),
     },
     ...sizes.numSequences.map((count): Workload => ({
       name: `${count} sequence${count === 1 ? '' : 's'}`,
       how: `${count} chat${count === 1 ? '' : 's'} at once, ${numTokens} tokens each`,
       numAdapters: 0,
-      run: (server, seed) =>
-        inTurns(
-          count,
-          chats(server, count, seed, numTokens, () => server.model),
-        ),
+      run: (server, seed) => inTurns(count, chats(server, seed, { count, numTokens, modelOf: () => server.model })),
     })),
     ...sizes.promptLengths.map((length): Workload => ({
       name: `prompt of ${length}`,
@@ -215,7 +222,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       run: (server, seed) =>
         inTurns(
           sizes.numInFlight,
-          chats(server, sizes.numInFlight, seed, FEW_TOKENS, () => server.model),
+          chats(server, seed, { count: sizes.numInFlight, numTokens: FEW_TOKENS, modelOf: () => server.model }),
         ),
     },
   ];

@@ -190,10 +190,11 @@ class World {
   step(model: number, onDone: () => void): void {
     const { shape, times } = this.#options;
     const version = this.#versions.get(model) ?? 0;
+    const adapter = `${model} ${version}`;
     const began = this.events.now;
     let numLeft = shape.numGroups;
     for (let group = 0; group < shape.numGroups; group++)
-      this.#sample(model, version, `${group}`, shape.groupSize, () => {
+      this.#sample({ adapter, prompt: `${group}`, numSequences: shape.groupSize }, () => {
         if (--numLeft > 0) return;
         const sampled = this.events.now;
         this.#seen.samplingSeconds.push(sampled - began);
@@ -209,12 +210,15 @@ class World {
   }
 
   chat(model: number): void {
-    this.#sample(model, this.#versions.get(model) ?? 0, `chat ${this.random()}`, 1, () => {});
+    const adapter = `${model} ${this.#versions.get(model) ?? 0}`;
+    this.#sample({ adapter, prompt: `chat ${this.random()}`, numSequences: 1 }, () => {});
   }
 
-  #sample(model: number, version: number, prompt: string, numSequences: number, onDone: () => void): void {
+  #sample(
+    { adapter, prompt, numSequences }: { adapter: string; prompt: string; numSequences: number },
+    onDone: () => void,
+  ): void {
     const { promptTokens, replyTokens } = this.#options.shape;
-    const adapter = `${model} ${version}`;
     const server = chooseServer(this.#servers, `${adapter} ${prompt}`, numSequences, this.#numSequences);
     this.#numSequences += numSequences;
     server.submit({

@@ -45,9 +45,10 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   const gaps: number[] = [];
   let firstGroups: Sampled['groups'] | null = null;
   const table = new StepTable(numSteps);
+  const run = { task, model, seed, table };
   const startedAt = performance.now();
   for (let step = 0; step < numSteps; step++) {
-    const sampled = await sampleStep(task, model, seed, step, table);
+    const sampled = await sampleStep(step, run);
     const reward = meanReward(sampled.groups);
     firstGroups ??= sampled.groups;
     rewards.push(reward);
@@ -64,7 +65,7 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
     const seconds = { rollout: sampled.seconds, training: (performance.now() - trainStart) / 1000 };
     table.row({ step, reward, metrics: gradientSteps, numTokens: sampled.numTokens, seconds });
   }
-  const last = await sampleStep(task, model, seed, numSteps, table);
+  const last = await sampleStep(numSteps, run);
   rewards.push(meanReward(last.groups));
   const seconds = (performance.now() - startedAt) / 1000;
   table.end(rewards.at(-1)!, seconds);
@@ -72,10 +73,17 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   return { modelName: model.name, modelId: model.id, rewards, gaps, seconds, improvedPrompt };
 }
 
+interface DemoRun {
+  readonly task: DemoTask;
+  readonly model: PolicyModel;
+  readonly seed: number;
+  readonly table: StepTable;
+}
+
 type Sampled = Awaited<ReturnType<typeof sampleStep>>;
 
 /** Samples the rollouts of a step, all at once. */
-async function sampleStep(task: DemoTask, model: PolicyModel, seed: number, step: number, table: StepTable) {
+async function sampleStep(step: number, { task, model, seed, table }: DemoRun) {
   const numRollouts = task.numPrompts * ROLLOUTS_PER_PROMPT;
   const startedAt = performance.now();
   let numTokens = 0;

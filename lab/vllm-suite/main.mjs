@@ -49,7 +49,8 @@ if (!(await isVirtualEnvironmentCurrent(environment))) {
   await createVirtualEnvironment(environment, { pipOptions: ['--no-compile', '--no-deps'] });
 }
 const tests = join(CACHE, 'suite');
-await copyVllmTests(CACHE, environment.python, tests, files.run, (line) => console.log(line));
+const copied = { folder: tests, files: files.run };
+await copyVllmTests(CACHE, environment.python, copied, (line) => console.log(line));
 
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-vllm-'));
 /** One with the default limit of log-probabilities, one without: vLLM's servers differ in it, too. */

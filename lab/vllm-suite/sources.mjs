@@ -18,11 +18,10 @@ const TORCH = {
  *
  * @param {string} cache a permanent folder
  * @param {string} python with the packages that build the distribution's metadata
- * @param {string} folder gets `tests/…`
- * @param {readonly string[]} files below `tests/`
+ * @param {{ folder: string, files: readonly string[] }} copied the folder gets `tests/…`; the files are below `tests/`
  * @param {(line: string) => void} log
  */
-export async function copyVllmTests(cache, python, folder, files, log) {
+export async function copyVllmTests(cache, python, { folder, files }, log) {
   const archive = join(cache, `vllm-${VLLM_VERSION}.tar.gz`);
   if (!existsSync(archive)) {
     log(`fetching the source distribution of vllm ${VLLM_VERSION} (40 MB, a minute)`);

@@ -180,7 +180,7 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
         log(`${path} is damaged (${state === 'wrong_size' ? 'size' : 'sha256'} differs). Downloading it again`);
         await removeVerified(path);
       }
-      await fetchFromFirst(sources, model, path, log, progressStream);
+      await fetchFromFirst(sources, model, path, { log, progressStream });
       return path;
     },
     { onWait: (owner) => log(`waiting for process ${owner}, which is downloading ${model.fileName}`) },
@@ -220,10 +220,10 @@ async function requireSpace(directory, model) {
 }
 
 /**
- * @param {readonly ModelSource[]} sources @param {ModelFile} model @param {string} path @param {(line: string) => void} log
- * @param {ConstructorParameters<typeof Progress>[0]['stream']} progressStream
+ * @param {readonly ModelSource[]} sources @param {ModelFile} model @param {string} path
+ * @param {{ log: (line: string) => void, progressStream: ConstructorParameters<typeof Progress>[0]['stream'] }} output
  */
-async function fetchFromFirst(sources, model, path, log, progressStream) {
+async function fetchFromFirst(sources, model, path, { log, progressStream }) {
   const partialPath = `${path}.partial`;
   /** @type {string[]} */
   const reasons = [];

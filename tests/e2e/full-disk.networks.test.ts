@@ -37,8 +37,8 @@ function fill(): void {
 test('while the disk is full, keys can be revoked and stay revoked', { timeout: 300_000 }, async () => {
   const dataDirectory = join(disk, 'data');
   const service = await smallService({ dataDirectory });
-  const ask = (url: string, method: string, path: string, key: string, body?: object) =>
-    fetch(`${url}${path}`, {
+  const ask = (method: string, url: string, key: string, body?: object) =>
+    fetch(url, {
       method,
       headers: {
         authorization: `Bearer ${key}`,
@@ -49,22 +49,22 @@ test('while the disk is full, keys can be revoked and stay revoked', { timeout: 
   const names = ['a', 'b', 'c'];
   const keys: { id: string; secret: string }[] = [];
   for (const name of names) {
-    const answer = await ask(service.url, 'POST', '/keys', service.apiKey, { name, scopes: ['inference'] });
+    const answer = await ask('POST', `${service.url}/keys`, service.apiKey, { name, scopes: ['inference'] });
     keys.push((await answer.json()) as { id: string; secret: string });
   }
   fill();
-  const refused = await ask(service.url, 'POST', '/keys', service.apiKey, { name: 'd', scopes: ['inference'] });
+  const refused = await ask('POST', `${service.url}/keys`, service.apiKey, { name: 'd', scopes: ['inference'] });
   expect(refused.status).toBe(507);
   for (const { id, secret } of keys) {
-    expect((await ask(service.url, 'GET', '/models', secret)).status).toBe(200);
-    expect((await ask(service.url, 'DELETE', `/keys/${id}`, service.apiKey)).status).toBe(200);
-    expect((await ask(service.url, 'GET', '/models', secret)).status).toBe(401);
+    expect((await ask('GET', `${service.url}/models`, secret)).status).toBe(200);
+    expect((await ask('DELETE', `${service.url}/keys/${id}`, service.apiKey)).status).toBe(200);
+    expect((await ask('GET', `${service.url}/models`, secret)).status).toBe(401);
   }
   await service.stop();
   rmSync(join(disk, 'filler'));
   const again = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: service.apiKey } });
   try {
-    for (const { secret } of keys) expect((await ask(again.url, 'GET', '/models', secret)).status).toBe(401);
+    for (const { secret } of keys) expect((await ask('GET', `${again.url}/models`, secret)).status).toBe(401);
   } finally {
     await again.stop();
   }
