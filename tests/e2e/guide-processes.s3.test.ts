@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { ScriptedRunner } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import { EmbeddedTokenBackend, ScriptedRunner } from '@trainyard/engine/testing';
 import { Trainyard } from '@trainyard/sdk';
 import { CREDENTIALS, PostgresCluster, S3Server } from '@trainyard/store/testing';
 import { FakeTinkerServer, SKYRL_0_4 } from '@trainyard/tinker/testing';

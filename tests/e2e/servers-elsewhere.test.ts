@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { ScriptedRunner } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import { EmbeddedTokenBackend, ScriptedRunner } from '@trainyard/engine/testing';
 import { Trainyard } from '@trainyard/sdk';
 import { type FakePolicy, FakeTinkerServer, HOSTED_LIKE, SKYRL_0_4 } from '@trainyard/tinker/testing';
 import { OrtPolicyModel } from '@trainyard/trainer';

@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { ScriptedRunner } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import { EmbeddedTokenBackend, ScriptedRunner } from '@trainyard/engine/testing';
 import { Trainyard } from '@trainyard/sdk';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';

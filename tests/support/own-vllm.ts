@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 
-import { EmbeddedTokenBackend, openTokenEngine, ServedModel } from '@trainyard/engine';
+import { openTokenEngine, ServedModel } from '@trainyard/engine';
+import { EmbeddedTokenBackend } from '@trainyard/engine/testing';
 import { openTextOfFile } from '@trainyard/generation';
 import { asGuest } from '@trainyard/generation/testing';
 import { FakeVllm, type FakeVllmOptions } from '@trainyard/vllm/testing';

@@ -1,7 +1,14 @@
 import { type AdapterVersion, EngineError, type TokenBackend } from '@trainyard/backend';
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { byteTokenizer, mixedLogits, replying, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import {
+  byteTokenizer,
+  EmbeddedTokenBackend,
+  mixedLogits,
+  replying,
+  ScriptedRunner,
+  VOCAB_SIZE,
+} from '@trainyard/engine/testing';
 import { describe, expect, test } from 'vitest';
 import { BackendTokens } from './backend-tokens.ts';
 import { DigitConstraints } from './testing/digit-matcher.ts';

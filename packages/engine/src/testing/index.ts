@@ -1,4 +1,5 @@
 /** Fake models for tests of dependent packages: `@trainyard/engine/testing`. */
+export { EmbeddedTokenBackend } from './embedded-token-backend.ts';
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
 export { SteppedHarness } from './stepped-harness.ts';

@@ -9,7 +9,7 @@ import {
   toFailure,
 } from '@trainyard/backend';
 import type { EngineLimits } from '../batching/engine-limits.ts';
-import { checkSampleRequest } from '../tokens/check-sample-request.ts';
+import { checkSampleRequest } from './check-sample-request.ts';
 import { TokenEngine } from '../tokens/token-engine.ts';
 import { ByteText, type DigitSpec } from './byte-text.ts';
 import { byteTokenizer, mixedLogits, VOCAB_SIZE } from './scripted-logits.ts';

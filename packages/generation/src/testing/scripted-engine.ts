@@ -3,8 +3,8 @@
  * packages.
  */
 import type { SchedulingPolicy, TokenSubmission } from '@trainyard/backend';
-import { EmbeddedTokenBackend, type EngineLimits, TokenEngine, type TokenEngineParts } from '@trainyard/engine';
-import { ScriptedRunner } from '@trainyard/engine/testing';
+import { type EngineLimits, TokenEngine, type TokenEngineParts } from '@trainyard/engine';
+import { EmbeddedTokenBackend, ScriptedRunner } from '@trainyard/engine/testing';
 import type { Tokenizer } from '@trainyard/tokenizer';
 import { BackendTokens } from '../backend-tokens.ts';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';

@@ -1,7 +1,13 @@
 import type { ReportedDraw, SampleParams, TokenBackend } from '@trainyard/backend';
 import { sampleParams } from '@trainyard/backend/testing';
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { byteTokenizer, mixedLogits, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import {
+  byteTokenizer,
+  EmbeddedTokenBackend,
+  mixedLogits,
+  ScriptedRunner,
+  VOCAB_SIZE,
+} from '@trainyard/engine/testing';
 import { describe, expect, test } from 'vitest';
 import { FakePool, PROMPT } from '../testing/fake-pool.ts';
 import type { FakeVllmOptions } from '../testing/fake-vllm.ts';

@@ -1,5 +1,11 @@
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { byteTokenizer, mixedLogits, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import {
+  byteTokenizer,
+  EmbeddedTokenBackend,
+  mixedLogits,
+  ScriptedRunner,
+  VOCAB_SIZE,
+} from '@trainyard/engine/testing';
 
 /**
  * Sampler of a fake: the engine over a model that is a function of its tokens. @param scale of its logits;

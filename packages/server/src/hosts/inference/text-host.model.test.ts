@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from '@trainyard/generation';
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
@@ -12,6 +13,7 @@ import { testModel } from '../../../../../tests/support/model.ts';
 import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../pool/embedded-inference.ts';
 import { RequestRoom } from '../pool/request-room.ts';
+import type { EmbeddedDriverSettings } from './embedded-text-host.fixture.ts';
 
 const SETTINGS = {
   precision: 'exact',
@@ -27,13 +29,14 @@ let textHost: EmbeddedInference;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-text-host-'));
-  const settings = { ...SETTINGS, cacheDirectory: directory };
+  const settings: EmbeddedDriverSettings = { ...SETTINGS, cacheDirectory: directory };
   const modelPath = testModel().f16;
   const arbiter = new ComputeArbiter();
-  const start = async (host: InferenceHostOptions): Promise<EmbeddedInference> => {
+  const start = async (host: InferenceHostOptions, fixture: string | null = null): Promise<EmbeddedInference> => {
     const inference = new EmbeddedInference({
       name: 'engine',
       host,
+      ...(fixture === null ? {} : { modulePath: fileURLToPath(new URL(fixture, import.meta.url)) }),
       room: new RequestRoom(8),
       onIdle: () => {},
       arbiter,
@@ -44,7 +47,8 @@ beforeAll(async () => {
     return inference;
   };
   engineHost = await start({ ...settings, modelPath });
-  textHost = await start({ modelId: 'base', modelPath, maxRequests: 8, driver: { name: 'embedded', settings } });
+  const driver = { name: 'embedded', settings };
+  textHost = await start({ modelId: 'base', modelPath, maxRequests: 8, driver }, './embedded-text-host.fixture.ts');
 });
 afterAll(async () => {
   await engineHost.close();

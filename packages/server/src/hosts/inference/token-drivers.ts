@@ -1,9 +1,7 @@
-import { openEmbeddedDriver } from './embedded-driver.ts';
 import { openVllmDriver } from './vllm-driver.ts';
 import type { TokenDrivers } from './token-driver.ts';
 
 /** Back ends for text in a host of its own. */
 export const TOKEN_DRIVERS: TokenDrivers = {
-  embedded: openEmbeddedDriver,
   vllm: openVllmDriver,
 };

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
-import { ScriptedRunner } from '@trainyard/engine/testing';
+import { TokenEngine } from '@trainyard/engine';
+import { EmbeddedTokenBackend, ScriptedRunner } from '@trainyard/engine/testing';
 import type { ChatCompletion, ErrorBody, HostsObject } from '@trainyard/protocol';
 import { FakeVllm } from '@trainyard/vllm/testing';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';

@@ -14,7 +14,7 @@ import {
   type TopLogprob,
 } from '@trainyard/backend';
 import { checkSampleRequest } from './check-sample-request.ts';
-import type { TokenEngine } from './token-engine.ts';
+import type { TokenEngine } from '../tokens/token-engine.ts';
 
 /** Numbers of unread outputs for pausing and resuming a request. */
 const PAUSE_ABOVE_OUTPUTS = 256;

@@ -1,8 +1,8 @@
 import { describeTokenBackend } from '@trainyard/backend/testing';
-import { byteTokenizer, mixedLogits, VOCAB_SIZE } from '../testing/scripted-logits.ts';
-import { ScriptedRunner, type ScriptedRunnerOptions } from '../testing/scripted-runner.ts';
+import { byteTokenizer, mixedLogits, VOCAB_SIZE } from './scripted-logits.ts';
+import { ScriptedRunner, type ScriptedRunnerOptions } from './scripted-runner.ts';
 import { EmbeddedTokenBackend } from './embedded-token-backend.ts';
-import { TokenEngine } from './token-engine.ts';
+import { TokenEngine } from '../tokens/token-engine.ts';
 
 const KINDS: Record<string, Partial<ScriptedRunnerOptions>> = {
   'the engine': {},

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { EngineError, SampledTokens, SampleOutput, SampleTotals } from '@trainyard/backend';
-import { Harness, request } from '../testing/token-harness.ts';
-import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from '../testing/scripted-logits.ts';
-import type { RequestOptions } from '../testing/token-harness.ts';
-import { ScriptedRunner, type ScriptedRunnerOptions } from '../testing/scripted-runner.ts';
-import { TokenEngine, type TokenEngineParts } from './token-engine.ts';
+import { Harness, request } from './token-harness.ts';
+import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from './scripted-logits.ts';
+import type { RequestOptions } from './token-harness.ts';
+import { ScriptedRunner, type ScriptedRunnerOptions } from './scripted-runner.ts';
+import { TokenEngine, type TokenEngineParts } from '../tokens/token-engine.ts';
 import { type EngineSampleParams, TokenSampler } from './token-sampler.ts';
 
 const NEVER = new AbortController().signal;

@@ -19,7 +19,7 @@ import {
   type TokenBackend,
   type TokenBackendCapabilities,
 } from '@trainyard/backend';
-import type { TokenEngine } from './token-engine.ts';
+import type { TokenEngine } from '../tokens/token-engine.ts';
 import { TokenSampler } from './token-sampler.ts';
 
 const FEATURES: readonly SampleFeature[] = [
