@@ -1,3 +1,5 @@
+import assert, { AssertionError } from 'node:assert/strict';
+
 import type { Blobs } from '@trainyard/store';
 import type { TrajectoryGroup } from '@trainyard/trainer';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
@@ -5,17 +7,18 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { RecordLineReader } from '../choice-records/record-lines.ts';
 import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { readStoredLine } from './stored-line.ts';
-import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
+import { type GroupOptions, trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /**
  * Reads a job's groups, one JSON line each, as checked and stored at its submission, and the records before
- * them.
+ * them. Lines are in the wire form, which users read back.
  * @param options.keepsBareIds see `GroupOptions`
+ * @throws {StoreError} of the blob; {AssertionError} for a line that no submission can have stored
  */
 export async function readTrajectoryGroups(
   blobs: Blobs,
   key: string,
-  options: { keepsBareIds: boolean },
+  { keepsBareIds }: { keepsBareIds: boolean },
 ): Promise<TrajectoryGroup[]> {
   const groups: TrajectoryGroup[] = [];
   const records = new Map<string, RecordedChoice>();
@@ -23,7 +26,18 @@ export async function readTrajectoryGroups(
   for await (const line of blobs.getJsonLines(key, readStoredLine)) {
     const record = reader.read(line as object);
     if (record !== null) records.set(...record);
-    else groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length, { ...options, records }));
+    else groups.push(storedGroup(line, { key, index: groups.length }, { keepsBareIds, records, isChecked: true }));
   }
   return groups;
+}
+
+function storedGroup(line: unknown, at: { key: string; index: number }, options: GroupOptions): TrajectoryGroup {
+  try {
+    const group = line as WireTrajectoryGroup;
+    assert(Array.isArray(group.trajectories), '`trajectories` is no list');
+    return trajectoryGroupOf(group, at.index, options);
+  } catch (cause) {
+    const message = `group ${at.index} of ${at.key} is not as it was checked at its submission: ${(cause as Error).message}`;
+    throw Object.assign(new AssertionError({ message }), { cause });
+  }
 }

@@ -33,10 +33,14 @@ export interface GroupOptions {
   keepsBareIds?: boolean;
   /** Records, by `record_id`. A choice whose record is missing is read as if it named none. Default: none. */
   records?: ReadonlyMap<string, RecordedChoice>;
+  /** The group passed all rules when it was stored: only what reading relies on is asserted. Default false. */
+  isChecked?: boolean;
 }
 
 /**
- * A group in the trainer's form. Does not use HTTP, so that the trainer's process can read stored groups.
+ * A group in the trainer's form: the only rules for groups, and the only reading of their wire form. A request is
+ * refused by these rules before it is stored; the trainer's process reads what was stored, with `isChecked`.
+ *
  * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids:
  * `token_ids` if there are as many as logprob entries, else the entries' own `token_id:N`; if both are
  * complete they must agree. If either is missing, both come from its record. Without any of these it is
@@ -86,8 +90,10 @@ function readHistory(
   place: Place,
   options: GroupOptions,
 ): History {
-  checkFinite(history.tools, [...place, 'tools']);
-  checkFinite(history.chat_template_kwargs, [...place, 'chat_template_kwargs']);
+  if (!options.isChecked) {
+    checkFinite(history.tools, [...place, 'tools']);
+    checkFinite(history.chat_template_kwargs, [...place, 'chat_template_kwargs']);
+  }
   const items = history.messages_and_choices.map((item, index) =>
     readItem(item, [...place, 'messages_and_choices', index], options),
   );
@@ -104,10 +110,8 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const isChoice = isObject(item['message']);
   if (!isChoice && typeof item['role'] !== 'string')
     fail(place, 'missing', 'Input should be a message, with `role`, or a choice, with `message` and `finish_reason`');
-  const message = readMessage(
-    isChoice ? { role: 'assistant', ...(item['message'] as object) } : item,
-    isChoice ? [...place, 'message'] : place,
-  );
+  const message = (isChoice ? { role: 'assistant', ...(item['message'] as object) } : item) as TemplateMessage;
+  if (!options.isChecked) checkMessage(message, isChoice ? [...place, 'message'] : place);
   const isReply = isChoice || item['role'] === 'assistant';
   const entries = isReply ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
@@ -201,6 +205,7 @@ function readRecord(item: Record<string, unknown>, place: Place, options: GroupO
   const known = named?.isNeeded === true ? options.records?.get(named.id) : undefined;
   if (known?.kind !== 'sampled' || known.tokenIds.length === 0) return null;
   const { kind: _kind, ...record } = known;
+  if (options.isChecked) return record;
   const contradiction = contradictionOf(item, record);
   if (contradiction !== null)
     fail([...place, ...contradiction.loc], 'record_mismatch', contradiction.msg, contradiction.input);
@@ -219,7 +224,7 @@ const TEXT_PARTS: ReadonlySet<unknown> = new Set([
 ]);
 
 /** Refuses content that no template can render; templates check the rest. */
-function readMessage(message: object, place: Place): TemplateMessage {
+function checkMessage(message: object, place: Place): void {
   if (isDeeperThan(message, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
   const { role, content, tool_calls: calls } = message as { role?: unknown; content?: unknown; tool_calls?: unknown };
   checkFinite(calls, [...place, 'tool_calls']);
@@ -229,7 +234,6 @@ function readMessage(message: object, place: Place): TemplateMessage {
   }
   if (Array.isArray(content)) content.forEach((part: unknown, index) => checkPart(part, [...place, 'content', index]));
   if (role === 'assistant' && calls !== undefined && calls !== null) checkCalls(calls, [...place, 'tool_calls']);
-  return message as TemplateMessage;
 }
 
 function checkPart(part: unknown, place: Place): void {
@@ -290,6 +294,7 @@ function readIds(value: unknown, place: Place, options: GroupOptions): Int32Arra
  */
 function readTokenIds(given: Int32Array | null, entries: Entries, options: GroupOptions): Int32Array {
   const isComplete = given !== null && given.length === entries.list.length;
+  if (isComplete && options.isChecked) return given;
   return Int32Array.from(entries.list, (entry, index) => {
     const token = isObject(entry) ? entry['token'] : undefined;
     const digits = typeof token === 'string' ? /^token_id:(-?\d+)$/.exec(token)?.[1] : undefined;
