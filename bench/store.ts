@@ -37,15 +37,15 @@ type Piece = (subject: Subject, round: number) => Promise<number>;
 const PIECES: Readonly<Record<string, Piece>> = {
   'jobs: queued, claimed, 8 events, finished': async ({ store, modelId }, round) => {
     for (let number = 0; number < 5; number++) {
-      await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${round}-${number}` });
-      const job = (await store.claimNextJob('bench', 60_000))!;
+      await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${round}-${number}` });
+      const job = (await store.jobs.claim('bench', 60_000))!;
       for (let step = 0; step < 8; step++)
-        await store.appendEvent(job.id, job.fencingToken, {
+        await store.jobs.appendEvent(job.id, job.fencingToken, {
           type: 'gradient_step',
           data: { step },
           dedupeKey: `${step}`,
         });
-      await store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      await store.jobs.succeed(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} });
     }
     return 5;
   },
@@ -55,26 +55,26 @@ const PIECES: Readonly<Record<string, Piece>> = {
       const written = Array.from({ length: 64 }, () => {
         const record = { answerId: crypto.randomUUID(), choiceIndex: 0, entityId, modelId, step: 1, digest: 'd' };
         const tokens = { promptTokenIds, tokenIds: new Int32Array(200), logprobs: new Float32Array(200) };
-        return store.recordChoice({ ...record, ...tokens });
+        return store.choiceRecords.add({ ...record, ...tokens });
       });
       await Promise.all(written);
-      await store.findChoiceRecords(entityId, []);
+      await store.choiceRecords.find(entityId, []);
     }
     return 8 * 64;
   },
   'usage of 64 requests of 8 keys, written': async ({ store, entityId }, round) => {
     for (let request = 0; request < 64; request++) {
       const usage = { keyId: `k${request % 8}`, entityId, project: null, model: 'm', kind: 'chat' as const };
-      void store.recordUsage({ ...usage, promptTokens: request, completionTokens: round });
+      void store.usage.record({ ...usage, promptTokens: request, completionTokens: round });
     }
-    await store.sumUsage({ entityId, from: Number.MAX_SAFE_INTEGER });
+    await store.usage.sum({ entityId, from: Number.MAX_SAFE_INTEGER });
     return 64;
   },
   'looks of a request: key, model, checkpoint': async ({ store, modelId, secret }) => {
     for (let number = 0; number < 500; number++) {
-      await store.verifyKey(secret);
-      await store.getModel(modelId);
-      await store.latestCheckpoint(modelId);
+      await store.keys.verify(secret);
+      await store.models.get(modelId);
+      await store.checkpoints.latest(modelId);
     }
     return 500;
   },
@@ -86,21 +86,28 @@ const NUM_TRAJECTORIES = 100_000;
 /** Deletes a model with many trajectories, while another writer repeatedly requests its turn. */
 async function deletion({ store, entityId }: Subject): Promise<string> {
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await store.createModel({ entityId, project: 'p', name: 'large', baseModel: 'b', lora });
+  const made = await store.models.create({ entityId, project: 'p', name: 'large', baseModel: 'b', lora });
   if (made.kind !== 'created') throw new Error('there is a large model already');
   const rewards = Array.from({ length: 125 }, () => Array.from({ length: 8 }, (_, index) => index / 8));
   const prompts = rewards.map((group, index) => group.map(() => `${index}`.padStart(32, '0')));
   for (let added = 0; added < NUM_TRAJECTORIES; added += 1000) {
     const log = { modelId: made.model.id, split: 'val', blobKey: `logs/${added}`, metrics: { 'val/reward': added } };
-    await store.recordLog({ ...log, rewards, prompts, numGroups: 125, numTrajectories: 1000, numExceptions: 0 });
+    await store.trajectories.recordLog({
+      ...log,
+      rewards,
+      prompts,
+      numGroups: 125,
+      numTrajectories: 1000,
+      numExceptions: 0,
+    });
   }
   const waits: number[] = [];
   let isOver = false;
   const begunAt = performance.now();
-  const deleting = store.deleteModel(made.model.id).finally(() => (isOver = true));
+  const deleting = store.models.delete(made.model.id).finally(() => (isOver = true));
   while (!isOver) {
     const askedAt = performance.now();
-    await store.ensureEntity('bench');
+    await store.keys.ensureEntity('bench');
     // The store answers within the turn, and the deletion continues in the next.
     await nextTurn();
     waits.push(performance.now() - askedAt);
@@ -141,10 +148,10 @@ try {
 
 async function subjectOf(open: OpenStore, name: string): Promise<Subject> {
   const store = await open(join(directory, `${name}.sqlite`));
-  const { id: entityId } = await store.ensureEntity('bench');
-  const { secret } = await store.createKey({ entityId, name: 'bench', scopes: ['inference'] });
+  const { id: entityId } = await store.keys.ensureEntity('bench');
+  const { secret } = await store.keys.create({ entityId, name: 'bench', scopes: ['inference'] });
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
+  const made = await store.models.create({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
   if (made.kind !== 'created') throw new Error('the store is not empty');
   return { store, entityId, secret, modelId: made.model.id };
 }

@@ -17,8 +17,8 @@ export async function measureGateway(what: 'answer' | 'token'): Promise<number> 
   const directory = mkdtempSync(join(tmpdir(), 'trainyard-gateway-'));
   const store = await openSqliteStore(join(directory, 'bench.sqlite'));
   const blobs = await FolderBlobs.open(join(directory, 'blobs'));
-  const entity = await store.ensureEntity('bench');
-  const { secret } = await store.createKey({
+  const entity = await store.keys.ensureEntity('bench');
+  const { secret } = await store.keys.create({
     entityId: entity.id,
     name: 'bench',
     scopes: ['inference', 'training', 'admin'],

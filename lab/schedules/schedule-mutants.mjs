@@ -8,10 +8,10 @@
  * @property {number} within maximum number of schedules, from seed 1 on
  */
 
-const JOB_TABLE = 'packages/store/src/tables/job-table.ts';
-const JOB_LIFECYCLE = 'packages/store/src/lifecycles/job-lifecycle.ts';
-const SQL_STORE = 'packages/store/src/sql-store.ts';
-const IDEMPOTENCY_TABLE = 'packages/store/src/tables/idempotency-table.ts';
+const JOB_TABLE = 'packages/store/src/parts/jobs/job-table.ts';
+const JOB_LIFECYCLE = 'packages/store/src/parts/jobs/job-lifecycle.ts';
+const SQL_JOBS = 'packages/store/src/parts/jobs/sql-jobs.ts';
+const IDEMPOTENCY_TABLE = 'packages/store/src/parts/idempotency/idempotency-table.ts';
 const S3_BLOBS = 'packages/store/src/blobs/s3/s3-blobs.ts';
 const OWN_BLOBS = 'packages/store/src/blobs/own-blobs.ts';
 const ORPHANS = 'packages/store/src/blobs/orphans.ts';
@@ -78,12 +78,12 @@ export const SCHEDULE_MUTANTS = [
     name: 'the keys of repeated events are ignored',
     edits: [
       {
-        file: 'packages/store/src/tables/event-table.ts',
+        file: 'packages/store/src/parts/jobs/event-table.ts',
         from: 'if (dedupeKey !== null) {',
         to: 'if (dedupeKey === jobId) {',
       },
       {
-        file: 'packages/store/src/tables/event-table.ts',
+        file: 'packages/store/src/parts/jobs/event-table.ts',
         from: '      dedupeKey,\n      now,',
         to: '      null,\n      now,',
       },
@@ -95,15 +95,16 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: JOB_LIFECYCLE,
-        from: "  await tables.events.append(jobId, 'training_ended', { ...outcome.data, ...data }, null, now);\n",
+        from: "  await tables.events.append(jobId, { type: 'training_ended', data: { ...outcome.data, ...data } }, now);\n",
         to: '',
       },
       {
-        file: SQL_STORE,
-        from: '    return this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));',
-        to: `    const done = await this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));
-    await this.#write((tables) => tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, this.#clock()));
-    return done;`,
+        file: SQL_JOBS,
+        from: '      write((own) => finishJobSucceeded(own, { jobId, fencingToken }, outcome, now())),',
+        to: `      write((own) => finishJobSucceeded(own, { jobId, fencingToken }, outcome, now())).then(async (done) => {
+        await write((own) => own.events.append(jobId, { type: 'training_ended', data: outcome.data ?? {} }, now()));
+        return done;
+      }),`,
       },
     ],
     within: 100,
@@ -112,9 +113,9 @@ export const SCHEDULE_MUTANTS = [
     name: 'answers are not stored in the transaction of their effect',
     edits: [
       {
-        file: SQL_STORE,
-        from: 'if (answer !== undefined) await this.#requests.completeIn(tables, answer);',
-        to: 'if (answer !== undefined && answer.status === 0) await this.#requests.completeIn(tables, answer);',
+        file: 'packages/store/src/parts/access.ts',
+        from: 'if (answer !== undefined) await requests.completeIn(tables, answer);',
+        to: 'if (answer !== undefined && answer.status === 0) await requests.completeIn(tables, answer);',
       },
     ],
     within: 100,
@@ -123,14 +124,14 @@ export const SCHEDULE_MUTANTS = [
     name: 'a pause stores no answer with its effect',
     edits: [
       {
-        file: SQL_STORE,
-        from: 'this.#completeWith(tables, await pauseJob(tables, jobId, this.#clock()), completes),',
-        to: 'this.#completeWith(tables, await pauseJob(tables, jobId, this.#clock()), completes && (() => undefined)),',
+        file: SQL_JOBS,
+        from: 'writeAnswered((own) => pauseJob(own, jobId, now()), completes),',
+        to: 'writeAnswered((own) => pauseJob(own, jobId, now()), completes && (() => undefined)),',
       },
       {
-        file: SQL_STORE,
-        from: 'this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes),',
-        to: 'this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes && (() => undefined)),',
+        file: SQL_JOBS,
+        from: 'writeAnswered((own) => resumeJob(own, jobId, now()), completes),',
+        to: 'writeAnswered((own) => resumeJob(own, jobId, now()), completes && (() => undefined)),',
       },
     ],
     within: 100,
@@ -162,7 +163,7 @@ export const SCHEDULE_MUTANTS = [
     name: 'usage is added to the stored value',
     edits: [
       {
-        file: 'packages/store/src/buffers/usage-buffer.ts',
+        file: 'packages/store/src/parts/usage/usage-buffer.ts',
         from: '          this.#rows.set(group, { ...(this.#rows.get(group) ?? newRow(sum)), isCertain: false });',
         to: '          this.#rows.delete(group);',
       },
@@ -173,9 +174,9 @@ export const SCHEDULE_MUTANTS = [
     name: 'a repeated step is charged again',
     edits: [
       {
-        file: SQL_STORE,
-        from: "if (event.type === 'gradient_step' && !appended.isDuplicate)",
-        to: "if (event.type === 'gradient_step')",
+        file: SQL_JOBS,
+        from: "if (appended.isDuplicate) return appended;\n        if (event.type === 'gradient_step') await gradientStepTaken(own, held, event, now());",
+        to: "if (event.type === 'gradient_step') await gradientStepTaken(own, held, event, now());\n        if (appended.isDuplicate) return appended;",
       },
     ],
     within: 100,
@@ -196,7 +197,7 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: 'packages/server/src/seams/data/remove-unless-named.ts',
-        from: 'if (error instanceof StoreError && (await store.isNamed(key))) return true;\n    if (isUncertain(error))',
+        from: 'if (error instanceof StoreError && (await store.files.isNamed(key))) return true;\n    if (isUncertain(error))',
         to: 'if (error instanceof StoreError && key === null) return true;\n    if (error === null)',
       },
     ],

@@ -61,13 +61,13 @@ test('it continues on another machine from its snapshot, and ends with the weigh
     });
     return { jobId: id, modelId: model.id };
   };
-  const digestOf = async (modelId: string) => (await store.latestCheckpoint(modelId))?.digest;
+  const digestOf = async (modelId: string) => (await store.checkpoints.latest(modelId))?.digest;
 
   const undisturbed = await submit('undisturbed');
   expect(await client.trainingJobs.gradientSteps(undisturbed.jobId)).toHaveLength(NUM_STEPS);
 
   const moved = await submit('moved');
-  const kept = async () => (await store.getJob(moved.jobId))?.snapshot?.numGradientSteps ?? 0;
+  const kept = async () => (await store.jobs.get(moved.jobId))?.snapshot?.numGradientSteps ?? 0;
   await expect.poll(kept, { interval: 5, timeout: 100_000 }).toBeGreaterThan(0);
   await first.end('SIGKILL');
   const numKept = await kept();

@@ -95,12 +95,12 @@ async function endInOrder(trainer: Trainer): Promise<void> {
   if (trainer.child.exitCode === null) await once(trainer.child, 'exit');
 }
 
-const snapshotSteps = async (jobId: string) => (await store.getJob(jobId))?.snapshot?.numGradientSteps ?? 0;
-const numTold = async (jobId: string) => await store.countEvents(jobId, 'gradient_step');
+const snapshotSteps = async (jobId: string) => (await store.jobs.get(jobId))?.snapshot?.numGradientSteps ?? 0;
+const numTold = async (jobId: string) => await store.jobs.countEvents(jobId, 'gradient_step');
 /** Waits until the job has reported more than the blobs have. */
 async function untilAhead(jobId: string, { lines }: Trainer): Promise<void> {
   for (;;) {
-    const [kept, numReported, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.getJob(jobId)];
+    const [kept, numReported, job] = [await snapshotSteps(jobId), await numTold(jobId), await store.jobs.get(jobId)];
     if (kept > 0 && numReported > kept) return;
     assert(
       job?.finishedAt === null,
@@ -110,7 +110,7 @@ async function untilAhead(jobId: string, { lines }: Trainer): Promise<void> {
   }
 }
 
-const digestOf = async (modelId: string) => (await store.latestCheckpoint(modelId))?.digest;
+const digestOf = async (modelId: string) => (await store.checkpoints.latest(modelId))?.digest;
 const keptDirectories = (): string[] => {
   const path = join(folder, 'blobs', 'directories', 'snapshots');
   return readdirSync(path, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.dir'));

@@ -44,9 +44,9 @@ export async function seedRun(run: SeededRun): Promise<string> {
   const blobs = await FolderBlobs.open(paths.blobs);
   const random = randomOf(seed);
   try {
-    const entity = await store.ensureEntity('local');
+    const entity = await store.keys.ensureEntity('local');
     const lora = { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], initSeed: 0 };
-    const made = await store.createModel({ entityId: entity.id, project, name, baseModel: BASE_MODEL, lora });
+    const made = await store.models.create({ entityId: entity.id, project, name, baseModel: BASE_MODEL, lora });
     if (!('model' in made)) throw new Error(`the model ${name} could not be made`);
     const modelId = made.model.id;
     const config = { resolved: resolveTrainingConfig({}), ignoredKeys: [] };
@@ -55,24 +55,24 @@ export async function seedRun(run: SeededRun): Promise<string> {
       const rewards = rewardsOf(run, progress, random);
       const dataKey = `groups/${modelId}-${step}`;
       if (hasWords) await blobs.putJsonLines(dataKey, groupsOf(rewards, step));
-      const job = await store.enqueueJob({ modelId, kind: 'rl', config, dataKey, rewards });
-      const claimed = (await store.claimNextJob('seed', MINUTE_MS))!;
+      const job = await store.jobs.enqueue({ modelId, kind: 'rl', config, dataKey, rewards });
+      const claimed = (await store.jobs.claim('seed', MINUTE_MS))!;
       now += 20_000;
-      await store.appendEvent(claimed.id, claimed.fencingToken, startedEvent(rewards));
+      await store.jobs.appendEvent(claimed.id, claimed.fencingToken, startedEvent(rewards));
       now += 40_000;
       const metrics = metricsOf(rewards, progress, random);
       const named = Object.entries(metrics).map(([key, value]): [string, number] => [`train/${key}`, value]);
       const ofRollouts = Object.fromEntries(named.filter(([name]) => isRolloutMetric(name)));
       const ofUpdate = Object.fromEntries(named.filter(([name]) => !isRolloutMetric(name)));
-      await store.appendEvent(claimed.id, claimed.fencingToken, {
+      await store.jobs.appendEvent(claimed.id, claimed.fencingToken, {
         type: 'gradient_step',
         data: metrics,
         dedupeKey: 'gradient_step:0',
         metrics: ofUpdate,
         rolloutMetrics: ofRollouts,
       });
-      if (step === 0) await store.appendEvent(claimed.id, claimed.fencingToken, WARNING);
-      await store.finishJobSucceeded(job!.id, claimed.fencingToken, {
+      if (step === 0) await store.jobs.appendEvent(claimed.id, claimed.fencingToken, WARNING);
+      await store.jobs.succeed(job!.id, claimed.fencingToken, {
         ...(run.files === undefined ? NO_FILES : await commitFiles(store, blobs, run.files)),
         metrics: ofUpdate,
         data: { num_gradient_steps: 1 },
@@ -81,8 +81,8 @@ export async function seedRun(run: SeededRun): Promise<string> {
       now += MINUTE_MS;
     }
     if (hasPausedJob) {
-      const job = await store.enqueueJob({ modelId, kind: 'rl', config, dataKey: `groups/${modelId}-paused` });
-      await store.pauseJob(job!.id);
+      const job = await store.jobs.enqueue({ modelId, kind: 'rl', config, dataKey: `groups/${modelId}-paused` });
+      await store.jobs.pause(job!.id);
     }
     return modelId;
 
@@ -93,7 +93,7 @@ export async function seedRun(run: SeededRun): Promise<string> {
       const flat = rewards.flat();
       const counts = { numGroups: rewards.length, numTrajectories: flat.length, numExceptions: 0 };
       const metrics = { 'val/reward': mean(flat) };
-      await store.recordLog({ modelId, split: 'val', blobKey, metrics, rewards, ...counts });
+      await store.trajectories.recordLog({ modelId, split: 'val', blobKey, metrics, rewards, ...counts });
     }
   } finally {
     await store.close();
@@ -108,7 +108,7 @@ async function commitFiles(store: SqlStore, blobs: FolderBlobs, files: NonNullab
   const staged = await blobs.stageDirectory();
   await writeFile(join(staged, 'adapter_model.safetensors'), Buffer.alloc(files.adapterBytes, directoryKey));
   await writeFile(join(staged, OPTIMIZER_FILE), Buffer.alloc(files.optimizerBytes, directoryKey));
-  await store.announceKey(directoryKey);
+  await store.files.announce(directoryKey);
   await blobs.commitDirectory(staged, directoryKey);
   return { directoryKey, digest: createHash('sha256').update(directoryKey).digest('hex') };
 }

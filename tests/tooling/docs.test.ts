@@ -142,8 +142,8 @@ describe('pages about the code', () => {
     const folder = mkdtempSync(join(tmpdir(), 'trainyard-key-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const store = await openSqliteStore(join(folder, 'database'));
-    const { id: entityId } = await store.ensureEntity('local');
-    const { secret } = await store.createKey({ entityId, name: 'a key', scopes: [] });
+    const { id: entityId } = await store.keys.ensureEntity('local');
+    const { secret } = await store.keys.create({ entityId, name: 'a key', scopes: [] });
     await store.close();
     const beginnings = PAGES.flatMap((page) =>
       [...read(page).matchAll(/\b(ty[-_])[\w.…-]*/g)].map(([word, beginning]) => ({ page, word, beginning })),

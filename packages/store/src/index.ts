@@ -1,36 +1,45 @@
-export type { BinnedItem, BlobItem, BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
-export {
-  type CheckpointSizes,
-  type CheckpointState,
-  type CheckpointTotals,
-  liveCheckpoints,
-  type MarkedCheckpoints,
-  type RemovedCheckpoints,
-} from './contract/checkpoint-retention.ts';
-export {
-  type ChoiceRecord,
-  choiceRecordId,
-  type ChoiceRecordLimits,
-  type NewChoiceRecord,
-  recordIdByTokens,
-  type RecordedSampling,
-} from './contract/choice-record.ts';
+export type * from './contract/blobs.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
-export { type DatabaseReport, examineDatabase } from './examine-database.ts';
-export { addressProblem } from './drivers/postgres/address-problem.ts';
+export type * from './contract/page.ts';
+export type * from './contract/store-location.ts';
+export type * from './parts/artifacts/artifacts.ts';
+export type * from './parts/checkpoints/checkpoint-retention.ts';
+export { liveCheckpoints } from './parts/checkpoints/checkpoint-retention.ts';
+export type * from './parts/checkpoints/checkpoints.ts';
+export type * from './parts/choice-records/choice-records.ts';
+export { choiceRecordId, recordIdByTokens } from './parts/choice-records/choice-records.ts';
+export type * from './parts/clock/clock.ts';
+export type * from './parts/database.ts';
+export type * from './parts/feed/feed.ts';
+export type * from './parts/files/files.ts';
+export type * from './parts/idempotency/idempotency.ts';
+export { isTrainingJob, snapshotsOf, TRAINING_JOB_KINDS } from './parts/jobs/job-lifecycle.ts';
+export type * from './parts/jobs/jobs.ts';
+export type * from './parts/kept-answers/conversations.ts';
+export type * from './parts/kept-answers/kept-answers.ts';
+export type * from './parts/kept-answers/kept-scope.ts';
+export { fullBudget, judge, refilled } from './parts/keys/key-budget.ts';
+export type * from './parts/keys/key-limits.ts';
+export { limitsIfAny, NO_LIMITS } from './parts/keys/key-limits.ts';
+export { isDamagedSecret, makeKeySecret } from './parts/keys/key-secret.ts';
+export type * from './parts/keys/keys.ts';
+export type * from './parts/keys/sign-ins.ts';
+export { LastKnown } from './parts/last-known.ts';
+export type * from './parts/members/members.ts';
+export type * from './parts/models/models.ts';
+export type * from './parts/runs/runs.ts';
+export { settledWithin } from './parts/settled-within.ts';
+export type { Store } from './parts/store.ts';
+export type * from './parts/trajectories/trajectories.ts';
+export type * from './parts/transfers/adapters.ts';
+export type * from './parts/transfers/exports.ts';
+export type * from './parts/usage/usage.ts';
 export { DigestCache, stampOf } from './blobs/digest-cache.ts';
 export { hashOf } from './blobs/file-hash.ts';
-export { fillSpace } from './folders/fill-space.ts';
-export { JsonLine } from './blobs/json-lines.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
+export { JsonLine } from './blobs/json-lines.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
-export { blobFindings } from './examining/blob-findings.ts';
-export { type AskEngine, clusterFindings, type Finding, untilLost } from './examining/cluster-findings.ts';
-export { lookAtStore } from './look-at-store.ts';
-export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
-export type { DatabaseCall } from './drivers/measured-sql.ts';
-export { LastKnown } from './buffers/last-known.ts';
-export { settledWithin } from './buffers/settled-within.ts';
+export { type OrphanRules, type SweepReport, sweepOrphans, takeCensus } from './blobs/orphans.ts';
 export {
   checkOwnBlobs,
   dropOtherMarks,
@@ -39,159 +48,20 @@ export {
   placeKey,
   refuseLostDatabase,
 } from './blobs/own-blobs.ts';
-export { isDamagedSecret, makeKeySecret } from './tables/keys/key-secret.ts';
+export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
+export type { DatabaseCall } from './drivers/measured-sql.ts';
+export { addressProblem } from './drivers/postgres/address-problem.ts';
+export { type DatabaseReport, examineDatabase } from './examine-database.ts';
+export { blobFindings } from './examining/blob-findings.ts';
+export { type AskEngine, clusterFindings, type Finding, untilLost } from './examining/cluster-findings.ts';
+export { fillSpace } from './folders/fill-space.ts';
 export { makeFolders } from './folders/make-folders.ts';
 export { createFile, replaceFile, syncFolder } from './folders/replace-file.ts';
-export { type OrphanRules, type SweepReport, sweepOrphans, takeCensus } from './blobs/orphans.ts';
-export {
-  type KeyAnswer,
-  type KeyBudget,
-  type KeyLimits,
-  type KeySpending,
-  type KeyVerdict,
-  type LimitedWork,
-  limitsIfAny,
-  NO_LIMITS,
-} from './contract/key-limits.ts';
-export { fullBudget, judge, refilled } from './lifecycles/key-budget.ts';
-export {
-  type AnswerEvents,
-  type AnswerKey,
-  type AnswerState,
-  type AnswerStatus,
-  type AnswerText,
-  type EndedAnswerStatus,
-  type KeepResult,
-  type KeptAnswer,
-  type KeptAnswerLimits,
-  type KeptAnswers,
-  type KeptAnswerStatus,
-  type LiveAnswer,
-  type LostAnswer,
-  type NewKeptAnswer,
-  type NewLiveAnswer,
-  type WholeAnswer,
-} from './contract/kept-answer.ts';
-export type { CompletesWith, IdempotentAnswer } from './contract/idempotent-answer.ts';
-export type { BeforeUnpacking, KeptScope } from './contract/kept-scope.ts';
-export type {
-  AddResult,
-  Conversation,
-  ConversationItem,
-  ConversationKey,
-  ConversationPage,
-  Conversations,
-  ConversationTurn,
-} from './contract/conversation.ts';
-export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';
-export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
-export type {
-  Adapter,
-  ApiKey,
-  Artifact,
-  Caller,
-  Checkpoint,
-  ClaimedJob,
-  Entity,
-  ExportedFile,
-  ExportJob,
-  ExportStatus,
-  ImportJob,
-  Job,
-  JobEvent,
-  JobEventType,
-  JobKind,
-  JobOfKind,
-  JobOrigin,
-  JobSnapshot,
-  JobStart,
-  JobStatus,
-  Lease,
-  LogCounts,
-  LoraShape,
-  Metrics,
-  Model,
-  WarmStart,
-  ModelExport,
-  ModelState,
-  NamedStep,
-  QueuedJob,
-  Scope,
-  Session,
-  SignIn,
-  SignInKind,
-  TerminalEventType,
-  TrainingJob,
-  TrainingJobConfig,
-  TrajectoryLog,
-  Usage,
-  UsageGroup,
-  UsageKind,
-  UsagePart,
-  UsageTotal,
-} from './contract/records.ts';
-export type {
-  FeedItem,
-  FeedQuery,
-  FeedType,
-  BestCheckpoint,
-  MetricSeries,
-  Series,
-  SeriesAxis,
-  SeriesPoint,
-  SeriesQuery,
-  TrackedRunRecord,
-} from './contract/run.ts';
-export type {
-  GroupPrompts,
-  GroupRewards,
-  NewTokenTrace,
-  TokenTrace,
-  TrajectoryOutcome,
-  TrajectoryPlace,
-  TrajectoryQuery,
-  TrajectoryRecord,
-  TrajectorySummary,
-} from './contract/trajectory.ts';
-export { isTrainingJob, TRAINING_JOB_KINDS, snapshotsOf } from './lifecycles/job-lifecycle.ts';
-export { openSqliteStore } from './open-sqlite-store.ts';
-export type { StoreLocation } from './contract/store-location.ts';
-export { openStore } from './open-store.ts';
+export { lookAtStore } from './look-at-store.ts';
 export { type BackupManifest, checkBackup, makeBackup, restoreBackup } from './moving/backup.ts';
 export { type BlobDigest, copyBlobs } from './moving/copy-blobs.ts';
 export { copyDatabase } from './moving/copy-database.ts';
 export { digestOf, type TableDigest } from './moving/table-digest.ts';
+export { openSqliteStore } from './open-sqlite-store.ts';
+export { openStore } from './open-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
-export type {
-  AddArtifactResult,
-  AdoptedCheckpoint,
-  AdoptResult,
-  ArtifactName,
-  CancelJobResult,
-  CommittedAdapter,
-  CreateModelResult,
-  DeleteCheckpointsResult,
-  DeleteModelResult,
-  ExpiredTrajectories,
-  ExportOutcome,
-  FindModelResult,
-  FinishedExport,
-  FinishedJob,
-  IdempotentState,
-  JobControlResult,
-  JobFilter,
-  JobOutcome,
-  KnownKey,
-  NewArtifact,
-  NewAdapter,
-  NewEvent,
-  NewStepUsage,
-  NewExport,
-  NewJob,
-  NewKey,
-  NewLog,
-  NewModel,
-  NewWarmStart,
-  RemovedAdapters,
-  Store,
-} from './contract/store.ts';

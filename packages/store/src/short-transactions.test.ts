@@ -49,7 +49,7 @@ it('steps that are not there cost nothing when they are deleted, however many an
   for (let step = 1; step <= 3; step += 1) await train(store, id, `checkpoints/${step}`);
   const named = [...Array.from({ length: 100_000 }, (_, index) => 100_000 - index), 1e300, 2 ** 63];
   const deleting = async () => {
-    const deleted = await store.deleteCheckpoints(id, named);
+    const deleted = await store.checkpoints.delete(id, named);
     expect(deleted).toMatchObject({
       deletedCount: 3,
       directoryKeys: ['checkpoints/1', 'checkpoints/2', 'checkpoints/3'],
@@ -63,18 +63,18 @@ it('many checkpoints go with few statements, by themselves and with their model'
   const { id } = await addModel(store);
   for (let step = 1; step <= 120; step += 1) await train(store, id, `checkpoints/${step}`);
   const half = Array.from({ length: 60 }, (_, index) => 1 + index);
-  expect(await most(() => store.deleteCheckpoints(id, half))).toBeLessThan(10);
-  expect(await most(() => store.deleteModel(id))).toBeLessThan(20);
+  expect(await most(() => store.checkpoints.delete(id, half))).toBeLessThan(10);
+  expect(await most(() => store.models.delete(id))).toBeLessThan(20);
 });
 
 it('outcomes of many trajectories are written some at a time, before the event that tells them', async () => {
   const { id: modelId } = await addModel(store);
   const rewards = Array.from({ length: 60 }, () => Array.from({ length: 200 }, (_, index) => index));
-  const queued = () => store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
+  const queued = () => store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
   expect(await most(queued)).toBeLessThan(300);
   const { id, fencingToken } = await claim(store);
   const tell = (outcome: string) =>
-    store.appendEvent(id, fencingToken, {
+    store.jobs.appendEvent(id, fencingToken, {
       type: 'training_started',
       data: {},
       dedupeKey: 'training_started',
@@ -86,7 +86,7 @@ it('outcomes of many trajectories are written some at a time, before the event t
   let after: string | null = null;
   let numTold = 0;
   do {
-    const page = await store.listTrajectories({ modelId, limit: 1000, after });
+    const page = await store.trajectories.list({ modelId, limit: 1000, after });
     for (const { outcome, advantage, trajectoryIndex } of page.items)
       if (outcome === 'trained' && advantage === trajectoryIndex) numTold += 1;
     after = page.hasMore ? page.items.at(-1)!.id : null;
@@ -97,7 +97,7 @@ it('outcomes of many trajectories are written some at a time, before the event t
 it('traces of many trajectories are written some at a time', async () => {
   const { id: modelId } = await addModel(store);
   const rewards = [Array.from({ length: 500 }, (_, index) => index)];
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
   const { id, fencingToken } = await claim(store);
   const traces = rewards[0]!.map((trajectoryIndex) => ({
     groupIndex: 0,
@@ -105,21 +105,23 @@ it('traces of many trajectories are written some at a time', async () => {
     trace: Uint8Array.of(trajectoryIndex % 256),
   }));
   const step = { type: 'gradient_step', data: {}, traces: { gradientStep: 0, traces, maxBytes: 1e6 } } as const;
-  expect(await most(() => store.appendEvent(id, fencingToken, step))).toBeLessThan(40);
-  expect(await store.listTokenTraces(`${id}.0.499`)).toEqual([{ gradientStep: 0, trace: Uint8Array.of(499 % 256) }]);
+  expect(await most(() => store.jobs.appendEvent(id, fencingToken, step))).toBeLessThan(40);
+  expect(await store.trajectories.listTraces(`${id}.0.499`)).toEqual([
+    { gradientStep: 0, trace: Uint8Array.of(499 % 256) },
+  ]);
 });
 
 it('many metrics are counted in one look at their names', async () => {
   const { id: modelId } = await addModel(store);
   const metrics = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`val/${index}`, index]));
   const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
-  const recorded = () => store.recordLog({ modelId, split: 'val', blobKey: 'logs/1', ...counts, metrics });
+  const recorded = () => store.trajectories.recordLog({ modelId, split: 'val', blobKey: 'logs/1', ...counts, metrics });
   expect(await most(recorded)).toBeLessThan(60);
-  expect(await store.listSeries(modelId)).toHaveLength(2_000);
+  expect(await store.runs.listSeries(modelId)).toHaveLength(2_000);
 });
 
 it('many deleted models go some at a time', async () => {
-  for (let index = 0; index < 25; index += 1) await store.deleteModel((await addModel(store, `model ${index}`)).id);
+  for (let index = 0; index < 25; index += 1) await store.models.delete((await addModel(store, `model ${index}`)).id);
   const purged = async () => {
     expect(await store.purgeExpired(Date.now() + 8 * 24 * 3_600_000)).toMatchObject({ numModels: 25 });
   };
@@ -127,7 +129,7 @@ it('many deleted models go some at a time', async () => {
 });
 
 it('many items and answers are written and removed with few statements', async () => {
-  const { id: entityId } = await store.ensureEntity('acme');
+  const { id: entityId } = await store.keys.ensureEntity('acme');
   const key = { entityId, project: '', id: 'conv' };
   const item = (id: number | string) => ({ id: `item_${id}`, item: '{}' });
   const items = Array.from({ length: 10_000 }, (_, index) => item(index));
@@ -157,7 +159,7 @@ it('many items and answers are written and removed with few statements', async (
 });
 
 it('others get a turn between the transactions that remove expired rows', async () => {
-  const { id: entityId } = await store.ensureEntity('acme');
+  const { id: entityId } = await store.keys.ensureEntity('acme');
   const scope = { entityId, project: '' };
   const items = Array.from({ length: 5_000 }, (_, index) => ({ id: `item_${index}`, item: '{}' }));
   for (const id of ['a', 'b']) await store.conversations.create({ ...scope, id, metadata: '{}', items });

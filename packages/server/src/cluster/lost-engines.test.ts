@@ -50,7 +50,7 @@ async function withLosses(numEvents: number, { numDying = 1, hostOnly = false } 
   const server = await TestServer.startOn(pool);
   onTestFinished(() => server.close());
   const requests = () => engines.flatMap(({ inference }) => inference.requests);
-  return { server, requests, usage: vi.spyOn(server.store, 'recordUsage') };
+  return { server, requests, usage: vi.spyOn(server.store.usage, 'record') };
 }
 
 test.each([{ numEvents: 1 }, { numEvents: 3 }, { numEvents: 5, n: 2 }, { numEvents: 3, hostOnly: true }])(

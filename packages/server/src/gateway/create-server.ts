@@ -89,7 +89,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const { log = () => undefined } = parts;
   const { metrics = new ServiceMetrics(), drain = new Drain() } = parts;
   const routeParts: RouteParts = {
-    clock: () => parts.store.now(),
+    clock: () => parts.store.clock.now(),
     operatorEntity: null,
     keepPolicy: null,
     notices: () => [],
@@ -126,7 +126,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
     answerMemory: parts.answerMemory ?? new AnswerMemory(),
     versionUse: new VersionUse(parts.store, log),
-    resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0, isAway: () => parts.store.isAway() }),
+    resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0, isAway: () => parts.store.database.isAway() }),
     drain,
     health: new ServiceHealth({ ...parts, drain }),
     background: new BackgroundAnswers({ store: parts.store, log }),
@@ -218,7 +218,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   // A drain also gives background answers their time.
   app.addHook('onClose', () => routeParts.background.close());
   trajectoryLogRoutes(app, routeParts, bodies);
-  const watch = new FeedWatch(parts.store);
+  const watch = new FeedWatch(parts.store.feed);
   // Streams end before the server waits for the answers in flight.
   app.addHook('preClose', async () => watch.close());
   trainingJobRoutes(app, routeParts, bodies, watch);

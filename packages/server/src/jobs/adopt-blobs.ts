@@ -7,7 +7,7 @@ import { trainMetrics } from './job-events.ts';
 const RECOVERED_PROJECT = 'recovered';
 
 export interface AdoptionParts {
-  readonly store: Pick<Store, 'now' | 'listReferencedKeys' | 'adoptCheckpoint'>;
+  readonly store: Pick<Store, 'clock' | 'files' | 'models'>;
   readonly blobs: Blobs;
   /**
    * Owner and base model of checkpoints from older releases; without a base model such checkpoints stay as
@@ -25,7 +25,7 @@ export interface AdoptionParts {
  */
 export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
   const { store, blobs, log } = parts;
-  const named = new Set((await store.listReferencedKeys()).directoryKeys);
+  const named = new Set((await store.files.listReferenced()).directoryKeys);
   const keys = (await blobs.listDirectories('checkpoints/')).filter((key) => !named.has(key));
   const found: AdoptedCheckpoint[] = [];
   for (const key of keys) {
@@ -38,7 +38,7 @@ export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
   let numAdopted = 0;
   const models = new Set<string>();
   for (const checkpoint of found) {
-    const { kind, model } = await store.adoptCheckpoint(checkpoint);
+    const { kind, model } = await store.models.adopt(checkpoint);
     const name = model === null ? null : `${model.entity}/${model.project}/${model.name}`;
     if (kind === 'adopted') {
       numAdopted += 1;
@@ -84,7 +84,7 @@ async function describeOld(
   const modelId = key.slice(key.lastIndexOf('/') + 1);
   const name = `checkpoint-${modelId.slice(0, 8)}`;
   const model = { entity, project: RECOVERED_PROJECT, name, modelId, baseModel, lora, warmStart: null };
-  return { ...common, ...model, step: 1, createdAt: store.now() };
+  return { ...common, ...model, step: 1, createdAt: store.clock.now() };
 }
 
 async function metricsOf(blobs: Blobs, key: string): Promise<ReturnType<typeof trainMetrics>> {

@@ -22,19 +22,21 @@ class ScriptedQueue implements JobWork<'export'> {
 
   readonly store = {
     instanceId: 'w',
-    claimNextJob: async (): Promise<Held | null> => {
-      const job = this.waiting.shift() ?? null;
-      this.held = job?.id ?? null;
-      return job;
-    },
-    renewLease: async (id: string): Promise<void> => {
-      this.log.push(`renew ${id}`);
-      if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
-    },
-    getJob: async (id: string): Promise<ExportJob> => ({ ...job(id), lease: this.held === id ? LEASE : null }),
-    releaseLease: async (id: string): Promise<void> => {
-      this.log.push(`release ${id}`);
-      if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
+    jobs: {
+      claim: async (): Promise<Held | null> => {
+        const job = this.waiting.shift() ?? null;
+        this.held = job?.id ?? null;
+        return job;
+      },
+      renew: async (id: string): Promise<void> => {
+        this.log.push(`renew ${id}`);
+        if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
+      },
+      get: async (id: string): Promise<ExportJob> => ({ ...job(id), lease: this.held === id ? LEASE : null }),
+      release: async (id: string): Promise<void> => {
+        this.log.push(`release ${id}`);
+        if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
+      },
     },
   } as unknown as JobMachineOptions<'export'>['store'];
 

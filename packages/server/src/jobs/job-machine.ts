@@ -43,7 +43,7 @@ export interface JobWork<Kind extends JobKind> {
 }
 
 export interface JobMachineOptions<Kind extends JobKind> {
-  readonly store: Pick<Store, 'instanceId' | 'claimNextJob' | 'getJob' | 'renewLease' | 'releaseLease'>;
+  readonly store: Pick<Store, 'instanceId' | 'jobs'>;
   readonly work: JobWork<Kind>;
   /** ids of the base models whose files are here; jobs of others stay in the queue. Default: all are */
   readonly baseModels?: readonly string[];
@@ -74,7 +74,7 @@ export class JobMachine<Kind extends JobKind> {
       name: `${work.noun} worker`,
       pollMs: work.pollMs,
       workOnce: async () => {
-        const job = await store.claimNextJob(store.instanceId, leaseMs, work.kinds, baseModels);
+        const job = await store.jobs.claim(store.instanceId, leaseMs, work.kinds, baseModels);
         if (job !== null) await this.#see(job);
         return job !== null;
       },
@@ -128,8 +128,8 @@ export class JobMachine<Kind extends JobKind> {
     const trace = tracing === null ? null : new JobTrace(tracing, job, job.fencingToken);
     const lease = new JobLease({
       name: `${work.noun} ${job.id}`,
-      renew: (ms) => store.renewLease(job.id, job.fencingToken, ms),
-      isHeld: async () => (await store.getJob(job.id))?.lease?.fencingToken === job.fencingToken,
+      renew: (ms) => store.jobs.renew(job.id, job.fencingToken, ms),
+      isHeld: async () => (await store.jobs.get(job.id))?.lease?.fencingToken === job.fencingToken,
       leaseMs,
       heartbeatMs,
       onRetry: () => metrics?.retried(),
@@ -180,14 +180,14 @@ export class JobMachine<Kind extends JobKind> {
 
   /** A pause takes the lease, which does not count as a loss. */
   async #isPaused({ id }: HeldJob<Kind>): Promise<boolean> {
-    const now = await this.#options.store.getJob(id).catch(() => null);
+    const now = await this.#options.store.jobs.get(id).catch(() => null);
     return now !== null && now.pausedAt !== null;
   }
 
   /** Has no effect if the claim is lost. */
   async #release({ id, fencingToken }: HeldJob<Kind>): Promise<void> {
     try {
-      await this.#options.store.releaseLease(id, fencingToken);
+      await this.#options.store.jobs.release(id, fencingToken);
     } catch (error) {
       if (!isLostLease(error)) throw error;
     }

@@ -68,7 +68,7 @@ beforeEach(async () => {
   work = new Holding();
   machine = new JobMachine({ store: trainer, work, log: () => {} });
   numWakes = 0;
-  trainer.watchFeed(() => {
+  trainer.feed.watch(() => {
     numWakes += 1;
     machine.notify();
   });
@@ -81,11 +81,11 @@ afterEach(async () => {
 const psql = (statement: string) => execFileSync(join(programs, 'psql'), ['-qAt', url, '-c', statement]);
 
 async function submitted(name: string): Promise<TrainingJob> {
-  const { id: entityId } = await api.ensureEntity('local');
+  const { id: entityId } = await api.keys.ensureEntity('local');
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await api.createModel({ entityId, project: 'p', name, baseModel: 'base', lora });
+  const made = await api.models.create({ entityId, project: 'p', name, baseModel: 'base', lora });
   assert(made.kind === 'created');
-  const job = await api.enqueueJob({ modelId: made.model.id, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const job = await api.jobs.enqueue({ modelId: made.model.id, kind: 'rl', config: {}, dataKey: 'groups/1' });
   assert(job !== null);
   return job;
 }
@@ -96,7 +96,7 @@ async function cancelElsewhere(name: string): Promise<number> {
   await expect.poll(() => work.runs.at(-1)?.jobId, { timeout: 10_000 }).toBe(job.id);
   const run = work.runs.at(-1)!;
   const cancelledAt = performance.now();
-  await api.cancelJob(job.id, 'enough');
+  await api.jobs.cancel(job.id, 'enough');
   await expect.poll(() => run.endedAt, { timeout: 10_000, interval: 5 }).not.toBeNull();
   expect(work.lease?.signal.reason).toMatchObject({ code: 'store.lease_lost' });
   return run.endedAt! - cancelledAt;
@@ -132,12 +132,12 @@ test('notifications that come twice, late and for nothing change nothing', async
   }
   await expect.poll(() => numWakes).toBeGreaterThan(3);
   expect(work.runs).toEqual([{ jobId: job.id, endedAt: null }]);
-  expect(await api.getJob(job.id)).toMatchObject({ status: 'running', numAttempts: 1 });
+  expect(await api.jobs.get(job.id)).toMatchObject({ status: 'running', numAttempts: 1 });
 
-  await api.cancelJob(job.id, 'enough');
+  await api.jobs.cancel(job.id, 'enough');
   await expect.poll(() => work.runs[0]?.endedAt, { timeout: 10_000 }).not.toBeNull();
   psql(told);
   await cancelElsewhere('next');
   expect(work.runs).toHaveLength(2);
-  expect((await api.listEvents({ jobId: job.id }))?.items.map(({ type }) => type)).toEqual(['training_failed']);
+  expect((await api.jobs.listEvents({ jobId: job.id }))?.items.map(({ type }) => type)).toEqual(['training_failed']);
 });

@@ -39,12 +39,12 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
   return {
     startFrom: key,
     withFreshOptimizer:
-      key !== null && (key === model.warmStart?.directoryKey || (await parts.store.isOptimizerDropped(key))),
+      key !== null && (key === model.warmStart?.directoryKey || (await parts.store.retention.isOptimizerDropped(key))),
     ...(await reference(parts, job, model)),
     ...(job.kind === 'rl'
       ? {
           // Rollouts may be older than the weights that a job starts from.
-          policyVersions: await parts.store.newestVersions(model.id, MAX_POLICY_VERSIONS),
+          policyVersions: await parts.store.checkpoints.newestVersions(model.id, MAX_POLICY_VERSIONS),
           beganFrom: await beginningOf(parts, job, model),
         }
       : {}),
@@ -74,8 +74,8 @@ async function beginningOf(
   job: ClaimedJob,
   model: Model,
 ): Promise<RolloutsBeginning> {
-  const step = await store.rolloutsBeganAt(model.id, job.start?.step ?? 0);
-  const checkpoint = await store.getCheckpoint(model.id, step);
+  const step = await store.checkpoints.rolloutsBeganAt(model.id, job.start?.step ?? 0);
+  const checkpoint = await store.checkpoints.get(model.id, step);
   if (checkpoint === null) return step === 0 && model.warmStart === null ? 'base' : 'gone';
   const { directoryKey: key } = checkpoint;
   if (key === null) return 'base';
@@ -89,7 +89,7 @@ async function reference(
 ): Promise<Pick<JobWeights, 'referenceFrom'>> {
   const step = job.kind === 'rl' ? referenceStep(job.config['resolved'] as TrainingConfig, job.start?.step ?? 0) : null;
   if (step === null) return {};
-  const checkpoint = await parts.store.keepReference(job.id, job.fencingToken, step);
+  const checkpoint = await parts.store.jobs.keepReference(job.id, job.fencingToken, step);
   // Without files, step 0 has the weights of the base model, which are always there.
   const isBase = checkpoint === null ? step === 0 && model.warmStart === null : checkpoint.directoryKey === null;
   if (isBase) return { referenceFrom: null };

@@ -6,7 +6,7 @@ import { isPassingButFull } from '../seams/faults/passing-fault.ts';
 import type { JobLease } from './job-lease.ts';
 
 interface Parts {
-  readonly store: Pick<Store, 'announceKey'>;
+  readonly store: Pick<Store, 'files'>;
   readonly blobs: Pick<Blobs, 'commitDirectory'>;
   readonly lease: JobLease;
 }
@@ -21,7 +21,7 @@ interface Parts {
 export async function keepDirectory({ store, blobs, lease }: Parts, staged: string, prefix: string): Promise<string> {
   return await lease.insist(async () => {
     const key = `${prefix}${randomUUID()}`;
-    await store.announceKey(key);
+    await store.files.announce(key);
     await blobs.commitDirectory(staged, key);
     return key;
   }, isPassingButFull);

@@ -25,12 +25,12 @@ afterEach(async () => {
 });
 
 async function claimed(): Promise<ClaimedJob> {
-  const { id: entityId } = await store.ensureEntity('local');
+  const { id: entityId } = await store.keys.ensureEntity('local');
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
+  const made = await store.models.create({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
   if (made.kind !== 'created') throw new Error('no model was made');
-  await store.enqueueJob({ modelId: made.model.id, kind: 'rl', config: {}, dataKey: 'groups/1' });
-  return (await store.claimNextJob(store.instanceId, 60_000))!;
+  await store.jobs.enqueue({ modelId: made.model.id, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  return (await store.jobs.claim(store.instanceId, 60_000))!;
 }
 
 const until = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
@@ -65,7 +65,7 @@ function copiesOf(job: ClaimedJob, everySteps: number) {
   const step = (isLast = false) => copies.stepTold(++learner.numSteps, isLast);
   const isSettled = async (numSteps: number | null) =>
     await until(async () => {
-      const snapshot = (await store.getJob(job.id))!.snapshot;
+      const snapshot = (await store.jobs.get(job.id))!.snapshot;
       expect(snapshot?.numGradientSteps ?? null).toBe(numSteps);
       expect(await blobs.listDirectories()).toEqual(snapshot === null ? [] : [snapshot.directoryKey]);
     });
@@ -143,8 +143,8 @@ test('a process that lost the job replaces nothing, and its copies are removed',
   one.step();
   await until(() => expect(one.learner.keys).toHaveLength(2));
   // Another worker has it in the meantime, from the first copy.
-  await store.releaseLease(stale.id, stale.fencingToken);
-  const fresh = (await store.claimNextJob('another', 60_000))!;
+  await store.jobs.release(stale.id, stale.fencingToken);
+  const fresh = (await store.jobs.claim('another', 60_000))!;
   expect(fresh.snapshot).toMatchObject({ numGradientSteps: 1, directoryKey: one.learner.keys[0] });
   one.copies.end();
   open.resolve();
@@ -161,7 +161,7 @@ test('a copy of a step whose event is not in the store yet is named when it is',
   learner.numSteps = 2;
   copies.stepTold(1, false);
   await until(async () => expect(await blobs.listDirectories()).toHaveLength(1));
-  expect((await store.getJob(job.id))?.snapshot).toBeNull();
+  expect((await store.jobs.get(job.id))?.snapshot).toBeNull();
   copies.stepTold(2, false);
   await isSettled(2);
   expect(learner.keys).toHaveLength(1);
@@ -194,7 +194,7 @@ test('the remains of a copy after a crash are an orphan for the next process', a
   await isSettled(1);
   const staged = await blobs.stageDirectory();
   await writeFile(join(staged, 'steps'), '2');
-  await store.announceKey('snapshots/left/1-behind');
+  await store.files.announce('snapshots/left/1-behind');
   await blobs.commitDirectory(staged, 'snapshots/left/1-behind');
   const orphans = async () => (await takeCensus(store, blobs)).orphans.map(({ key }) => key);
   expect(await orphans()).toEqual([]);

@@ -6,7 +6,7 @@ import { nameFile } from '../seams/data/remove-unless-named.ts';
 import type { Log } from '../seams/logging/log.ts';
 
 export interface SnapshotCopiesOptions {
-  readonly store: Pick<Store, 'announceKey' | 'keepSnapshot' | 'isNamed'>;
+  readonly store: Pick<Store, 'files' | 'jobs'>;
   readonly blobs: Pick<Blobs, 'remove' | 'removeDirectory'>;
   readonly job: ClaimedJob;
   /** gradient steps between two copies; 0: none */
@@ -88,7 +88,7 @@ export class SnapshotCopies {
     const { store, blobs, job, copy, log } = this.#options;
     const directoryKey = `${snapshotsOf(job.id)}${job.fencingToken}-${randomUUID()}`;
     try {
-      await store.announceKey(directoryKey);
+      await store.files.announce(directoryKey);
       const numGradientSteps = await copy(directoryKey);
       if (numGradientSteps === null) return false;
       // The event of its last step may not be stored yet.
@@ -99,7 +99,7 @@ export class SnapshotCopies {
       }
       const file = { key: directoryKey, kind: 'directory' } as const;
       const kept = await nameFile({ store, blobs, log }, file, () =>
-        store.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps }),
+        store.jobs.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps }),
       );
       this.#numCopied = numGradientSteps;
       if (this.#isFailing) log(`job ${job.id}: copying snapshots to the blobs works again`);

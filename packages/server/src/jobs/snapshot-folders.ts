@@ -5,7 +5,7 @@ import type { Store } from '@trainyard/store';
 
 /** Removes the snapshots of a job that will never continue. */
 export async function removeIfEnded(store: Store, workDirectory: string, jobId: string): Promise<void> {
-  const job = await store.getJob(jobId);
+  const job = await store.jobs.get(jobId);
   if (job !== null && job.finishedAt === null) return;
   await rm(join(workDirectory, jobId), { recursive: true, force: true });
 }

@@ -107,9 +107,9 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       cleanups.push(() => workers.stop());
       cleanups.push(await registerTrainer({ ...parts, machine, training: workers.training }));
       workers.run();
-      cleanups.push(store.watchFeed(() => workers.notify()));
+      cleanups.push(store.feed.watch(() => workers.notify()));
     }
-    const checkpoints = new MinuteFigures(() => store.sumCheckpoints());
+    const checkpoints = new MinuteFigures(() => store.retention.sum());
     metrics.sources = {
       ...(inference === null ? {} : { inference }),
       training: training ?? { trouble: () => null },

@@ -227,7 +227,7 @@ export async function startService(
     }
     workers.run();
     if (needsModelFiles(config.role)) watch(modelPaths);
-    cleanups.push(store.watchFeed(() => workers?.notify()));
+    cleanups.push(store.feed.watch(() => workers?.notify()));
     tracking?.start();
     cleanups.push(() => tracking?.stop());
     cleanups.push(() => upkeep.stop());
@@ -260,8 +260,10 @@ export async function startService(
 }
 
 async function signInUrl(url: string, key: ServiceKey | null, store: Store): Promise<string | null> {
-  const caller = key === null ? null : await store.verifyKey(key.secret);
-  return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
+  const caller = key === null ? null : await store.keys.verify(key.secret);
+  return caller === null
+    ? null
+    : urlOnThisMachine(url) + linkPath((await store.signIns.createLink(caller.keyId)).secret);
 }
 
 /** Shutdown of HTTP: no new connections, then the answers in flight, then remaining connections. */

@@ -1,4 +1,4 @@
-import type { Member } from '@trainyard/store';
+import type { Feed, Member, Members } from '@trainyard/store';
 
 import type { InferenceBackend } from '../seams/contract/backends.ts';
 import { RemoteEngines } from '../cluster/pool/remote-engines.ts';
@@ -31,24 +31,22 @@ export function engineMember(url: string, member: Partial<Member> = {}): Member 
 
 /** Registered engines, instead of a table. */
 export class MemberList {
-  members: readonly Member[];
+  #members: readonly Member[];
   #wake: () => void = () => undefined;
+  readonly members: Pick<Members, 'list'> = { list: async () => [...this.#members] };
+  readonly feed: Pick<Feed, 'watch'> = {
+    watch: (wake) => {
+      this.#wake = wake;
+      return () => undefined;
+    },
+  };
 
   constructor(members: readonly Member[]) {
-    this.members = members;
-  }
-
-  async listMembers(): Promise<Member[]> {
-    return [...this.members];
-  }
-
-  watchFeed(wake: () => void): () => void {
-    this.#wake = wake;
-    return () => undefined;
+    this.#members = members;
   }
 
   set(members: readonly Member[]): void {
-    this.members = members;
+    this.#members = members;
     this.#wake();
   }
 }

@@ -30,7 +30,7 @@ export async function fillDashboard<Inference extends InferenceBackend>(
   );
   for (let added = 0; added < many; added += 1000) {
     const counts = { numGroups: 125, numTrajectories: 1000, numExceptions: 0 };
-    await server.store.recordLog({
+    await server.store.trajectories.recordLog({
       modelId: largeId,
       split: 'val',
       blobKey: `logs/${added}`,
@@ -52,7 +52,7 @@ async function addStep<Inference extends InferenceBackend>(
     metadata: { scenario_id: `scenario-${group}` },
   }));
   await server.request('POST', '/v1/preview/training-jobs', { model_id: modelId, trajectory_groups: groups });
-  const job = await server.store.claimNextJob('sample', 600_000);
+  const job = await server.store.jobs.claim('sample', 600_000);
   if (job === null) throw new Error('the job was not queued');
   const outcomes = groups.map(({ trajectories }, group) =>
     trajectories.map(({ reward }) =>
@@ -61,7 +61,7 @@ async function addStep<Inference extends InferenceBackend>(
         : { outcome: 'trained', advantage: reward - (ROLLOUTS - 1) / 2 / ROLLOUTS - step / 10 },
     ),
   );
-  await server.store.appendEvent(job.id, job.fencingToken, { type: 'training_started', data: {}, outcomes });
+  await server.store.jobs.appendEvent(job.id, job.fencingToken, { type: 'training_started', data: {}, outcomes });
   const traces = groups.flatMap(({ trajectories }, groupIndex) =>
     groupIndex === 1
       ? []
@@ -74,13 +74,13 @@ async function addStep<Inference extends InferenceBackend>(
         })),
   );
   const metrics = { 'train/reward': 0.3 + step / 10, 'train/reward_std_dev': 0.2, 'train/loss': -0.1 };
-  await server.store.appendEvent(job.id, job.fencingToken, {
+  await server.store.jobs.appendEvent(job.id, job.fencingToken, {
     type: 'gradient_step',
     data: metrics,
     metrics,
     traces: { gradientStep: 0, traces, maxBytes: 1e8 },
   });
-  await server.store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics });
+  await server.store.jobs.succeed(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics });
 }
 
 function rollout(group: number, step: number, index: number) {

@@ -42,8 +42,8 @@ const app = createServer({
   imports: transfers,
   log,
 });
-const { id: entityId } = await store.ensureEntity('bench');
-const { secret } = await store.createKey({ entityId, name: 'bench', scopes: ['inference'] });
+const { id: entityId } = await store.keys.ensureEntity('bench');
+const { secret } = await store.keys.create({ entityId, name: 'bench', scopes: ['inference'] });
 const url = await app.listen({ port: 0, host: '127.0.0.1' });
 console.log(`URL ${url}/v1\nKEY ${secret}`);
 

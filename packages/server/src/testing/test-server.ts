@@ -235,10 +235,10 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   async addCheckpoint(modelId: string, digit: string): Promise<number> {
     const directoryKey = `checkpoints/${crypto.randomUUID()}`;
     await this.blobs.commitDirectory(await this.blobs.stageDirectory(), directoryKey);
-    await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
-    const job = await this.store.claimNextJob('test', 60_000);
+    await this.store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
+    const job = await this.store.jobs.claim('test', 60_000);
     if (!job) throw new Error('the queue is empty');
-    const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, {
+    const { checkpoint } = await this.store.jobs.succeed(job.id, job.fencingToken, {
       directoryKey,
       digest: digit.repeat(64),
       metrics: {},
@@ -248,9 +248,9 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
 
   /** Adds a finished export of the model's latest checkpoint with these files. */
   async addExport(modelId: string, contents: Record<string, string>): Promise<ModelExport> {
-    const step = (await this.store.latestCheckpoint(modelId))?.step ?? 0;
-    await this.store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
-    const job = await this.store.claimNextJob('test', 60_000, ['export']);
+    const step = (await this.store.checkpoints.latest(modelId))?.step ?? 0;
+    await this.store.exports.create({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
+    const job = await this.store.jobs.claim('test', 60_000, ['export']);
     if (!job) throw new Error('no export is queued');
     const staged = await this.blobs.stageDirectory();
     const files = [];
@@ -268,15 +268,15 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       computedBy: 'llama.cpp',
       adapterEffect: 1,
     };
-    return (await this.store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity })).export;
+    return (await this.store.exports.finish(job.id, job.fencingToken, { directoryKey, files, parity })).export;
   }
 
   /** Imports an upload, with the given content as the result of its check. */
   async importAdapter(adapterId: string, content: NonNullable<Adapter['content']>): Promise<void> {
-    await this.store.enqueueImport(adapterId);
-    const job = await this.store.claimNextJob('test', 60_000, ['import']);
+    await this.store.adapters.enqueueImport(adapterId);
+    const job = await this.store.jobs.claim('test', 60_000, ['import']);
     if (!job) throw new Error('no import is queued');
-    await this.store.finishImport(job.id, job.fencingToken, content);
+    await this.store.adapters.finishImport(job.id, job.fencingToken, content);
   }
 
   async close(): Promise<void> {
@@ -292,8 +292,8 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
 }
 
 async function makeKey(store: SqlStore, entity: string, scopes: Scope[]): Promise<string> {
-  const { id: entityId } = await store.ensureEntity(entity);
-  return (await store.createKey({ entityId, name: 'test', scopes })).secret;
+  const { id: entityId } = await store.keys.ensureEntity(entity);
+  return (await store.keys.create({ entityId, name: 'test', scopes })).secret;
 }
 
 /** A chunk, or the error that ended the stream. */

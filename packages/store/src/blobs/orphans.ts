@@ -1,5 +1,6 @@
 import type { BlobItem, Blobs } from '../contract/blobs.ts';
-import type { Store } from '../contract/store.ts';
+import type { StoreClock } from '../parts/clock/clock.ts';
+import type { Files } from '../parts/files/files.ts';
 import { BLOB_PREFIXES, foreignClaim } from './own-blobs.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -18,18 +19,10 @@ export interface OrphanRules {
   readonly which: 'known' | 'all' | 'none';
 }
 
-export type OrphanStore = Pick<
-  Store,
-  | 'now'
-  | 'blobsId'
-  | 'listReferencedKeys'
-  | 'listAnnouncedKeys'
-  | 'listKnownKeys'
-  | 'learnNamedKeys'
-  | 'setOrphans'
-  | 'forgetKeys'
-  | 'isNamed'
->;
+export interface OrphanStore {
+  readonly clock: Pick<StoreClock, 'now'>;
+  readonly files: Omit<Files, 'announce' | 'claimBlobs'>;
+}
 
 export interface Orphan extends BlobItem {
   /** Time from which no row names it, as far as sweeps have seen. */
@@ -46,18 +39,21 @@ export interface BlobCensus {
   readonly unknown: readonly BlobItem[];
 }
 
-type CensusStore = Pick<Store, 'now' | 'listReferencedKeys' | 'listAnnouncedKeys' | 'listKnownKeys'>;
+interface CensusStore {
+  readonly clock: Pick<StoreClock, 'now'>;
+  readonly files: Pick<Files, 'listAnnounced' | 'listKnown' | 'listReferenced'>;
+}
 
 /** Separates orphans from blobs unknown to the database. Changes nothing. */
 export async function takeCensus(store: CensusStore, blobs: Blobs): Promise<BlobCensus> {
   // Keys are announced before their files exist. So the announced keys, read after the files are listed,
   // cover them.
   const items = await listItems(blobs);
-  const known = new Map((await store.listKnownKeys()).map(({ key, orphanedAt }) => [key, orphanedAt]));
-  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
-  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.listAnnouncedKeys())]);
+  const known = new Map((await store.files.listKnown()).map(({ key, orphanedAt }) => [key, orphanedAt]));
+  const { directoryKeys, blobKeys } = await store.files.listReferenced();
+  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.files.listAnnounced())]);
   const unnamed = items.filter(({ key }) => !kept.has(key));
-  const now = store.now();
+  const now = store.clock.now();
   return {
     numBlobs: items.length,
     numNamed: items.length - unnamed.length,
@@ -89,23 +85,23 @@ export async function sweepOrphans(
   log: (line: string) => void,
 ): Promise<SweepReport> {
   await restoreNamed(store, blobs, log);
-  await store.learnNamedKeys();
+  await store.files.learnNamed();
   const census = await takeCensus(store, blobs);
   const claim = await foreignClaim(store, blobs);
   if (claim !== null) return { ...census, numBinned: 0, numRemoved: 0, withheld: `No orphans are removed: ${claim}.` };
-  const now = store.now();
+  const now = store.clock.now();
   const all = [
     ...census.orphans,
     // Unknown blobs start to age at the first sweep that may remove them.
     ...(rules.which === 'all' ? census.unknown.map((item) => ({ ...item, since: now })) : []),
   ];
-  await store.setOrphans(all.map(({ key }) => key));
+  await store.files.setOrphans(all.map(({ key }) => key));
   const due = rules.which === 'none' ? [] : all.filter(({ since }) => now - since >= rules.ageMs);
   const withheld = whyWithheld(due.length, census, rules);
   let numBinned = 0;
   for (const { kind, key, since } of withheld === null ? due : []) {
     // A row may have been added since.
-    if ((await store.isNamed(key)) || !(await blobs.discard({ kind, key }, now))) continue;
+    if ((await store.files.isNamed(key)) || !(await blobs.discard({ kind, key }, now))) continue;
     numBinned += 1;
     log(
       `Moved orphan ${key} to the bin: unreferenced since ${dayOf(since)}. It will be removed after ${days(rules.binMs)}.`,
@@ -141,7 +137,7 @@ async function listItems(blobs: Blobs): Promise<BlobItem[]> {
 async function restoreNamed(store: OrphanStore, blobs: Blobs, log: (line: string) => void): Promise<void> {
   const binned = await blobs.listBin();
   if (binned.length === 0) return;
-  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const { directoryKeys, blobKeys } = await store.files.listReferenced();
   const named = { directory: new Set(directoryKeys), blob: new Set(blobKeys) };
   for (const item of binned)
     if (named[item.kind].has(item.key) && (await blobs.restore(item)))
@@ -159,13 +155,13 @@ async function emptyBin(blobs: Blobs, before: number, log: (line: string) => voi
 
 /** Forgets known keys that are neither among the blobs nor in the bin. */
 async function forgetGone(store: OrphanStore, blobs: Blobs, { orphans, unknown }: BlobCensus): Promise<void> {
-  const known = (await store.listKnownKeys()).map(({ key }) => key);
-  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const known = (await store.files.listKnown()).map(({ key }) => key);
+  const { directoryKeys, blobKeys } = await store.files.listReferenced();
   const binned = await blobs.listBin();
-  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.listAnnouncedKeys())]);
+  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.files.listAnnounced())]);
   for (const { key } of [...orphans, ...unknown, ...binned]) kept.add(key);
   const gone = known.filter((key) => !kept.has(key));
-  if (gone.length > 0) await store.forgetKeys(gone);
+  if (gone.length > 0) await store.files.forget(gone);
 }
 
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);

@@ -8,7 +8,7 @@ import type { Blobs } from '../contract/blobs.ts';
 import { FolderBlobs } from './folder-blobs.ts';
 import { checkOwnBlobs } from './own-blobs.ts';
 
-type Claimant = Parameters<typeof checkOwnBlobs>[0];
+type ClaimedFiles = Parameters<typeof checkOwnBlobs>[0]['files'];
 
 let root: string;
 let blobs: Blobs;
@@ -22,16 +22,16 @@ afterEach(async () => {
 });
 
 /** An empty database that several processes share. */
-function sharedDatabase(): { readonly id: string | null; claimant(): Claimant } {
+function sharedDatabase(): { readonly id: string | null; files(): ClaimedFiles } {
   const rows: { id: string | null } = { id: null };
   return {
     get id() {
       return rows.id;
     },
-    claimant: () => ({
+    files: () => ({
       blobsId: async () => rows.id,
       claimBlobs: async (id) => (rows.id ??= id),
-      listReferencedKeys: async () => ({ directoryKeys: [], blobKeys: [] }),
+      listReferenced: async () => ({ directoryKeys: [], blobKeys: [] }),
     }),
   };
 }
@@ -63,11 +63,11 @@ test('a process that starts between any two steps of another on the same empty d
     hasInterrupted = false;
     const other = async () => {
       hasInterrupted = true;
-      await checkOwnBlobs(database.claimant(), blobs);
+      await checkOwnBlobs({ files: database.files() }, blobs);
     };
     const calls = { made: 0 };
-    const store = interrupted(database.claimant(), calls, at, other);
-    await checkOwnBlobs(store, interrupted(blobs, calls, at, other));
+    const files = interrupted(database.files(), calls, at, other);
+    await checkOwnBlobs({ files }, interrupted(blobs, calls, at, other));
     expect(await blobs.listKeys()).toEqual([`places/${database.id}`]);
     await blobs.remove(`places/${database.id}`);
   }
@@ -77,9 +77,9 @@ test('a process that starts between any two steps of another on the same empty d
 
 test('blobs with content and no mark of this database stay refused', async () => {
   await blobs.putJson('logs/of-another-service', {});
-  await expect(checkOwnBlobs(sharedDatabase().claimant(), blobs)).rejects.toThrow('The database is empty');
+  await expect(checkOwnBlobs({ files: sharedDatabase().files() }, blobs)).rejects.toThrow('The database is empty');
   const claimed = sharedDatabase();
-  await claimed.claimant().claimBlobs('mine');
-  await expect(checkOwnBlobs(claimed.claimant(), blobs)).rejects.toThrow('places/mine is missing');
+  await claimed.files().claimBlobs('mine');
+  await expect(checkOwnBlobs({ files: claimed.files() }, blobs)).rejects.toThrow('places/mine is missing');
   expect(await blobs.listKeys()).toEqual(['logs/of-another-service']);
 });

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { BlobLocation, Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
-import type { Store } from '../contract/store.ts';
+import type { StoreClock } from '../parts/clock/clock.ts';
+import type { Files } from '../parts/files/files.ts';
 
 /** Folder of small files, one per database that owns these blobs; there should be one. */
 const PLACES = 'places/';
@@ -54,9 +55,9 @@ interface Marks {
  * Reads the marks first: another process of this database may claim them now, and writes its row before its
  * mark.
  */
-async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Marks> {
+async function marksOf(store: { files: Pick<Files, 'blobsId'> }, blobs: Blobs): Promise<Marks> {
   const places = await blobs.listKeys(PLACES);
-  const id = await store.blobsId();
+  const id = await store.files.blobsId();
   const own = id === null ? null : placeKey(id);
   return { id, isMarked: own !== null && places.includes(own), others: places.filter((key) => key !== own) };
 }
@@ -65,7 +66,7 @@ async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Mar
  * Reason why this database may not remove blobs now, for example a claim by another service since the start;
  * null if it may.
  */
-export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<string | null> {
+export async function foreignClaim(store: { files: Pick<Files, 'blobsId'> }, blobs: Blobs): Promise<string | null> {
   const { id, isMarked, others } = await marksOf(store, blobs);
   if (others.length > 0) return `another service has claimed the blobs (${others.join(', ')})`;
   return isMarked
@@ -73,7 +74,9 @@ export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs):
     : `the blobs have no mark of this database (${id === null ? 'the database has no id' : placeKey(id)})`;
 }
 
-type Claimant = Pick<Store, 'blobsId' | 'claimBlobs' | 'listReferencedKeys'>;
+interface Claimant {
+  readonly files: Pick<Files, 'blobsId' | 'claimBlobs' | 'listReferenced'>;
+}
 
 /**
  * Checks that these blobs belong to this database and to no other. Services that share a database share its
@@ -98,7 +101,7 @@ export async function checkOwnBlobs(
     if (isMarked && others.length === 0) return;
     throw refusal;
   }
-  const id = await store.claimBlobs(marks.id ?? randomUUID());
+  const id = await store.files.claimBlobs(marks.id ?? randomUUID());
   await blobs.putJson(placeKey(id), {});
   // If two databases claim empty blobs at the same moment, each sees the other's mark.
   const { others: rivals } = await marksOf(store, blobs);
@@ -126,20 +129,23 @@ async function refusalOf({ id, others }: Marks, store: Claimant, blobs: Blobs): 
 }
 
 /** Removes the marks of other databases after an adoption. */
-export async function dropOtherMarks(store: Pick<Store, 'blobsId' | 'now'>, blobs: Blobs): Promise<void> {
+export async function dropOtherMarks(
+  store: { files: Pick<Files, 'blobsId'>; clock: Pick<StoreClock, 'now'> },
+  blobs: Blobs,
+): Promise<void> {
   const { others } = await marksOf(store, blobs);
-  for (const key of others) await blobs.discard({ kind: 'blob', key }, store.now());
+  for (const key of others) await blobs.discard({ kind: 'blob', key }, store.clock.now());
 }
 
 /** True after a crash between claim and mark: nothing was written by then. */
 async function isFirstUse(store: Claimant, blobs: Blobs): Promise<boolean> {
-  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const { directoryKeys, blobKeys } = await store.files.listReferenced();
   return directoryKeys.length + blobKeys.length === 0 && !(await hasContent(blobs));
 }
 
 /** True for blobs older than claims: the database names some of them, or there are none. */
 async function namesContent(store: Claimant, blobs: Blobs): Promise<boolean> {
-  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const { directoryKeys, blobKeys } = await store.files.listReferenced();
   for (const key of blobKeys) if (await blobs.has(key)) return true;
   const directories = new Set(await blobs.listDirectories());
   return directoryKeys.some((key) => directories.has(key)) || !(await hasContent(blobs));

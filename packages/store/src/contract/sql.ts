@@ -58,13 +58,13 @@ export interface Sql extends Queries {
    * and this connection wrote nothing. Null if the database has no such number, or cannot read it now.
    */
   readonly foreignVersion: number | null;
-  /** See `Store.watchFeed`. */
+  /** See `Store.feed.watch`. */
   watchFeed(wake: () => void): () => void;
-  /** See `Store.trouble`. */
+  /** See `Store.database.trouble`. */
   readonly trouble: string | null;
-  /** See `Store.numLostConnections`. */
+  /** See `Store.database.numLostConnections`. */
   readonly numLostConnections: number;
-  /** See `Store.isAway`. */
+  /** See `Store.database.isAway`. */
   isAway(): Promise<boolean>;
   /**
    * Returns the space of removed rows to the file system, a part at a time. Does nothing for databases that

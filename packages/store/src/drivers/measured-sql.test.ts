@@ -29,7 +29,7 @@ test('each call is told, with its messages there and back, and how it ended', as
 test('a store tells the calls of whoever uses it', async () => {
   let numCalls = 0;
   const store = new SqlStore(new MemorySql(new MemoryDatabase()), { onCall: () => (numCalls += 1) });
-  await store.ensureEntity('local');
+  await store.keys.ensureEntity('local');
   expect(numCalls).toBeGreaterThan(0);
   await store.close();
 });

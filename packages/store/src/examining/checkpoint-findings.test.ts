@@ -19,8 +19,8 @@ test('checkpoints are counted with their sizes, and nothing is found before the 
   const { id } = await addModel(store);
   await train(store, id, 'checkpoints/1');
   await train(store, id, 'checkpoints/2');
-  await store.setCheckpointSizes('checkpoints/1', { sizeBytes: 20_440_000, optimizerBytes: 19_500_000 });
-  await store.markCheckpoints(id, [1], true);
+  await store.retention.setSizes('checkpoints/1', { sizeBytes: 20_440_000, optimizerBytes: 19_500_000 });
+  await store.retention.mark(id, [1], true);
   expect(await look()).toEqual([
     {
       name: 'checkpoints',

@@ -1,6 +1,6 @@
-import type { CheckpointTotals } from '../contract/checkpoint-retention.ts';
+import type { CheckpointTotals } from '../parts/checkpoints/checkpoint-retention.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
-import { openTables } from '../tables/tables.ts';
+import { openTables } from '../parts/tables.ts';
 import type { Finding } from './finding.ts';
 import { lookAtDatabase } from './look-at-database.ts';
 

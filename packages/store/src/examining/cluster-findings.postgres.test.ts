@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 
-import type { MemberModel, NewMember } from '../contract/member.ts';
+import type { MemberModel, NewMember } from '../parts/members/members.ts';
 import { openPostgresStore } from '../open-postgres-store.ts';
 import { addJob, addModel } from '../testing/harness.ts';
 import { PostgresCluster } from '../testing/postgres-cluster.ts';
@@ -83,9 +83,9 @@ test('connections are counted, and that another process finds no room for its ow
 test('members are told one by one, with what they have and how long they are still counted on', async () => {
   const url = await cluster.createSchema();
   const trainer = await storeAt(url, 'aaaaaaaa-1111');
-  await trainer.registerMember(member({ baseModels: [model('base', 'ab'.repeat(32))] }), 30_000);
+  await trainer.members.register(member({ baseModels: [model('base', 'ab'.repeat(32))] }), 30_000);
   const engine = await storeAt(url, 'bbbbbbbb-2222');
-  await engine.registerMember(member({ role: 'engine', url: 'http://e:1', baseModels: [model('base')] }), 30_000);
+  await engine.members.register(member({ role: 'engine', url: 'http://e:1', baseModels: [model('base')] }), 30_000);
   const asked: string[] = [];
   const findings = await look(url, '1.0.0', async (found) => {
     asked.push(found.url);
@@ -103,21 +103,21 @@ test('members are told one by one, with what they have and how long they are sti
 test('what does not fit together is named: releases, files of a base model, engines that do not answer, jobs that nobody can take', async () => {
   const url = await cluster.createSchema();
   const one = await storeAt(url, 'one');
-  await one.registerMember(member({ baseModels: [model('base', 'aa'), model('only')] }), 30_000);
+  await one.members.register(member({ baseModels: [model('base', 'aa'), model('only')] }), 30_000);
   const two = await storeAt(url, 'two');
-  await two.registerMember(
+  await two.members.register(
     member({ role: 'engine', url: 'http://e:1', version: '0.9.0', baseModels: [model('base', 'bb')] }),
     30_000,
   );
   const taken = await addModel(one);
   await addJob(one, taken.id);
-  const { id: entityId } = await one.ensureEntity('local');
+  const { id: entityId } = await one.keys.ensureEntity('local');
   const lora = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
-  const made = await one.createModel({ entityId, project: 'p', name: 'n', baseModel: 'elsewhere', lora });
+  const made = await one.models.create({ entityId, project: 'p', name: 'n', baseModel: 'elsewhere', lora });
   assert(made.kind === 'created');
   await addJob(one, made.model.id);
   const paused = await addJob(one, made.model.id);
-  await one.pauseJob(paused.id);
+  await one.jobs.pause(paused.id);
   const findings = await look(url, '1.0.0', async () => 'it refuses the secret');
   expect(problemsOf(findings)).toEqual([
     ['members_versions', expect.stringContaining('several releases are running: 0.9.0, 1.0.0 (this program: 1.0.0)')],

@@ -1,8 +1,8 @@
 import { Statements } from '../contract/sql.ts';
-import type { Member } from '../contract/member.ts';
+import type { Member } from '../parts/members/members.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
-import { MemberTable } from '../tables/member-table.ts';
+import { MemberTable } from '../parts/members/member-table.ts';
 import type { Finding } from './finding.ts';
 
 /** Checks that an engine answers; the caller chooses the request. @returns the fault, or null */

@@ -25,7 +25,7 @@ test('orphans, the bin and unknown blobs are listed, and a lost database is told
   await checkOwnBlobs(store, blobs);
   expect(await look()).toMatchObject([{ name: 'orphans', problem: null }]);
   for (const key of ['groups/left', 'logs/binned']) {
-    await store.announceKey(key);
+    await store.files.announce(key);
     await blobs.putJson(key, 1);
   }
   await store.recoverAfterRestart();

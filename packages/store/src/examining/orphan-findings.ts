@@ -7,7 +7,7 @@ import type { BlobItem, BlobLocation, Blobs } from '../contract/blobs.ts';
 import type { Queries } from '../contract/sql.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
-import { openTables } from '../tables/tables.ts';
+import { openTables } from '../parts/tables.ts';
 import type { Finding } from './finding.ts';
 import { lookAtFile } from './look-at-file.ts';
 
@@ -59,14 +59,16 @@ async function withoutRows(blobs: Blobs, subject: string): Promise<Finding> {
 async function compare(queries: Queries, now: number, blobs: Blobs, subject: string): Promise<Finding> {
   const { announcedKeys, blobPlaces, checkpoints, logs } = openTables(queries);
   const store = {
-    now: () => now,
-    blobsId: async () => await blobPlaces.id(),
-    listAnnouncedKeys: async () => await announcedKeys.listProtected(now),
-    listKnownKeys: async () => await announcedKeys.listKnown(),
-    listReferencedKeys: async () => ({
-      directoryKeys: await checkpoints.listDirectoryKeys(),
-      blobKeys: await logs.listBlobKeys(),
-    }),
+    clock: { now: () => now },
+    files: {
+      blobsId: async () => await blobPlaces.id(),
+      listAnnounced: async () => await announcedKeys.listProtected(now),
+      listKnown: async () => await announcedKeys.listKnown(),
+      listReferenced: async () => ({
+        directoryKeys: await checkpoints.listDirectoryKeys(),
+        blobKeys: await logs.listBlobKeys(),
+      }),
+    },
   };
   const claim = (await hasContent(blobs)) ? await foreignClaim(store, blobs) : null;
   if (claim !== null) {

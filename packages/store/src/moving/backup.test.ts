@@ -11,7 +11,7 @@ import { openStore } from '../open-store.ts';
 import type { SqlStore } from '../sql-store.ts';
 import { fillStore } from '../testing/filled-store.ts';
 import { addJob, addModel, claim } from '../testing/harness.ts';
-import { snapshotsOf } from '../lifecycles/job-lifecycle.ts';
+import { snapshotsOf } from '../parts/jobs/job-lifecycle.ts';
 import { checkBackup, makeBackup, restoreBackup } from './backup.ts';
 import { digestBlobs } from './copy-blobs.ts';
 import { copyDatabase, digestDatabase } from './copy-database.ts';
@@ -29,7 +29,7 @@ beforeEach(async () => {
   blobs = await FolderBlobs.open(join(folder, 'blobs'));
   await checkOwnBlobs(store, blobs);
   await fillStore(store);
-  const { blobKeys, directoryKeys } = await store.listReferencedKeys();
+  const { blobKeys, directoryKeys } = await store.files.listReferenced();
   for (const key of directoryKeys) await addDirectory(key);
   for (const key of blobKeys) if (!(await blobs.has(key))) await blobs.putJsonLines(key, [{ key }]);
   return async () => {
@@ -69,7 +69,7 @@ test('a backup of a store in use has its rows and the blobs that they name, and 
   expect(await digestBlobs(other)).toEqual(manifest.files);
   const again = await openStore(restored);
   await checkOwnBlobs(again, other);
-  expect(await again.listReferencedKeys()).toEqual(await store.listReferencedKeys());
+  expect(await again.files.listReferenced()).toEqual(await store.files.listReferenced());
   for (const each of [again, other]) await each.close();
   await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it already exists');
 });
@@ -81,7 +81,7 @@ test('snapshots of running jobs, of which the next may come at any moment, are i
   const job = await claim(store);
   const directoryKey = `${snapshotsOf(job.id)}1`;
   await addDirectory(directoryKey);
-  await store.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps: 5 });
+  await store.jobs.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps: 5 });
   const snapshots = (manifest: { files: readonly { name: string }[] }) =>
     manifest.files.filter(({ name }) => name.includes('snapshots'));
   expect(snapshots(await makeBackup({ database, blobs }, join(folder, 'before')))).toEqual([]);
@@ -92,14 +92,14 @@ test('snapshots of running jobs, of which the next may come at any moment, are i
 });
 
 test('what a service removes between the look at the database and the copy is not in the next look', async () => {
-  const model = (await store.listModels({})).items[0]!;
+  const model = (await store.models.list({})).items[0]!;
   let isRemoved = false;
   const leaving = new Proxy<Blobs>(blobs, {
     get: (target, name) => {
       if (name === 'rawFiles' && !isRemoved) {
         isRemoved = true;
         return async (key: string) => {
-          const { directoryKeys } = (await store.deleteModel(model.id))!;
+          const { directoryKeys } = (await store.models.delete(model.id))!;
           for (const gone of directoryKeys) await blobs.removeDirectory(gone);
           return await target.rawFiles(key);
         };

@@ -48,7 +48,7 @@ test('there and back every table has the same rows, and positions go on where th
   for (const location of [source, server, file('back.sqlite')]) {
     const store = await openStore(location);
     await addModel(store, 'behind');
-    feeds.push(await store.lastFeedPosition());
+    feeds.push(await store.feed.lastPosition());
     await store.close();
   }
   expect(new Set(feeds).size).toBe(1);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { NewArtifact, Store } from '../contract/store.ts';
+import type { NewArtifact } from '../parts/artifacts/artifacts.ts';
+import type { Store } from '../parts/store.ts';
 import { ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
 
 export function artifactSuite(makeHarness: MakeHarness): void {
@@ -11,7 +12,7 @@ export function artifactSuite(makeHarness: MakeHarness): void {
     beforeEach(async () => {
       harness = await makeHarness();
       store = await harness.open({ clock: clock.read });
-      entityId = (await store.ensureEntity('local')).id;
+      entityId = (await store.keys.ensureEntity('local')).id;
     });
     afterEach(() => harness.destroy());
 
@@ -27,7 +28,7 @@ export function artifactSuite(makeHarness: MakeHarness): void {
       ...overrides,
     });
     const add = async (digest: string, overrides?: Partial<NewArtifact>) =>
-      (await store.addArtifact(file(digest, overrides))).artifact;
+      (await store.artifacts.add(file(digest, overrides))).artifact;
     const name = () => ({ entityId, project: 'demo', name: 'data' });
 
     it('versions of a name count from 0, and latest is the newest', async () => {
@@ -43,19 +44,19 @@ export function artifactSuite(makeHarness: MakeHarness): void {
       expect(second.version).toBe(1);
       expect((await add('c', { name: 'other' })).version).toBe(0);
       expect((await add('d', { project: 'other' })).version).toBe(0);
-      expect(await store.findArtifact(name(), 'latest')).toEqual(second);
-      expect(await store.findArtifact(name(), 0)).toEqual(first);
-      expect(await store.findArtifact(name(), 2)).toBeNull();
+      expect(await store.artifacts.find(name(), 'latest')).toEqual(second);
+      expect(await store.artifacts.find(name(), 0)).toEqual(first);
+      expect(await store.artifacts.find(name(), 2)).toBeNull();
     });
 
     it('the same file again is the same version; an older one again is a new version', async () => {
       const first = await add('a');
-      expect(await store.addArtifact(file('a', { blobKey: 'artifacts/again' }))).toEqual({
+      expect(await store.artifacts.add(file('a', { blobKey: 'artifacts/again' }))).toEqual({
         artifact: first,
         isNew: false,
       });
       await add('b');
-      expect(await store.addArtifact(file('a', { blobKey: 'artifacts/later' }))).toMatchObject({
+      expect(await store.artifacts.add(file('a', { blobKey: 'artifacts/later' }))).toMatchObject({
         artifact: { version: 2 },
         isNew: true,
       });
@@ -64,20 +65,20 @@ export function artifactSuite(makeHarness: MakeHarness): void {
     it('a deleted version is gone, its number is never used again, and latest is the one before', async () => {
       const first = await add('a');
       const second = await add('b');
-      expect(await store.deleteArtifact(second.id)).toBe(true);
-      expect(await store.deleteArtifact(second.id)).toBe(false);
-      expect(await store.findArtifact(name(), 1)).toBeNull();
-      expect(await store.findArtifact(name(), 'latest')).toEqual(first);
+      expect(await store.artifacts.delete(second.id)).toBe(true);
+      expect(await store.artifacts.delete(second.id)).toBe(false);
+      expect(await store.artifacts.find(name(), 1)).toBeNull();
+      expect(await store.artifacts.find(name(), 'latest')).toEqual(first);
       expect((await add('b', { blobKey: 'artifacts/b2' })).version).toBe(2);
     });
 
     it('each entity has its own names', async () => {
-      const rival = (await store.ensureEntity('rival')).id;
+      const rival = (await store.keys.ensureEntity('rival')).id;
       await add('a');
       const theirs = await add('b', { entityId: rival });
       expect(theirs.version).toBe(0);
-      expect((await store.listArtifacts({ entityId: rival })).items).toEqual([theirs]);
-      expect(await store.findArtifact({ ...name(), entityId: rival }, 'latest')).toEqual(theirs);
+      expect((await store.artifacts.list({ entityId: rival })).items).toEqual([theirs]);
+      expect(await store.artifacts.find({ ...name(), entityId: rival }, 'latest')).toEqual(theirs);
     });
 
     it('lists all of an entity, a project or a name, page by page, past a deleted cursor', async () => {
@@ -85,20 +86,20 @@ export function artifactSuite(makeHarness: MakeHarness): void {
       for (const digest of ['a', 'b', 'c']) added.push(await add(digest));
       const other = await add('x', { name: 'other' });
       const elsewhere = await add('y', { project: 'elsewhere' });
-      expect((await store.listArtifacts({ entityId })).items).toEqual([...added, other, elsewhere]);
-      expect((await store.listArtifacts({ entityId, project: 'demo' })).items).toEqual([...added, other]);
-      const page = await store.listArtifacts({ ...name(), limit: 2 });
+      expect((await store.artifacts.list({ entityId })).items).toEqual([...added, other, elsewhere]);
+      expect((await store.artifacts.list({ entityId, project: 'demo' })).items).toEqual([...added, other]);
+      const page = await store.artifacts.list({ ...name(), limit: 2 });
       expect(page).toEqual({ items: added.slice(0, 2), hasMore: true });
-      await store.deleteArtifact(added[1]!.id);
-      const rest = await store.listArtifacts({ ...name(), after: added[1]!.id, order: 'asc' });
+      await store.artifacts.delete(added[1]!.id);
+      const rest = await store.artifacts.list({ ...name(), after: added[1]!.id, order: 'asc' });
       expect(rest).toEqual({ items: [added[2]], hasMore: false });
     });
 
     it('names the blobs of what is not deleted', async () => {
       const kept = await add('a');
       const doomed = await add('b');
-      await store.deleteArtifact(doomed.id);
-      expect((await store.listReferencedKeys()).blobKeys).toEqual([kept.blobKey]);
+      await store.artifacts.delete(doomed.id);
+      expect((await store.files.listReferenced()).blobKeys).toEqual([kept.blobKey]);
     });
   });
 }

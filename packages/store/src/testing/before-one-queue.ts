@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Queries } from '../contract/sql.ts';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { claimExport } from './harness.ts';
 
 /** Version of the last schema before exports became jobs. */
@@ -50,24 +50,24 @@ export async function fillBeforeOneQueue(queries: Queries): Promise<void> {
 
 /** Expects that all of it exists and continues. */
 export async function expectOneQueue(store: Store): Promise<void> {
-  const { items: jobs } = await store.listJobs({ modelId: 'm' });
+  const { items: jobs } = await store.jobs.list({ modelId: 'm' });
   expect(jobs).toMatchObject([
     { id: 'j1', kind: 'rl', status: 'succeeded', dataKey: 'groups/1', turn: 'm', entityId: 'e', config: { a: 1 } },
     { id: 'j2', kind: 'sft', status: 'running', lease: { owner: 'w', fencingToken: 3 }, start: { step: 1 } },
     { id: 'j3', status: 'queued', pausedAt: 4, numAttempts: 1, keyId: 'k' },
   ]);
-  expect((await store.listEvents({ jobId: 'j1' }))?.items).toMatchObject([{ type: 'training_ended' }]);
-  expect(await store.getCheckpoint('m', 1)).toMatchObject({ directoryKey: 'checkpoints/1' });
-  const { items: exports } = await store.listExports({ modelId: 'm' });
+  expect((await store.jobs.listEvents({ jobId: 'j1' }))?.items).toMatchObject([{ type: 'training_ended' }]);
+  expect(await store.checkpoints.get('m', 1)).toMatchObject({ directoryKey: 'checkpoints/1' });
+  const { items: exports } = await store.exports.list({ modelId: 'm' });
   expect(exports).toMatchObject([
     { id: 'x1', status: 'succeeded', directoryKey: 'exports/1', createdAt: 3, finishedAt: 6, step: 1, entityId: 'e' },
     { id: 'x2', status: 'queued', sourceDirectoryKey: 'checkpoints/1', sourceDigest: 'd', startedAt: 4 },
     { id: 'x4', status: 'failed', errorMessage: 'no', finishedAt: 8 },
   ]);
-  expect(await store.getJob('x3')).toMatchObject({ kind: 'export', status: 'cancelled', finishedAt: 7 });
+  expect(await store.jobs.get('x3')).toMatchObject({ kind: 'export', status: 'cancelled', finishedAt: 7 });
   expect(await claimExport(store)).toMatchObject({ id: 'x2', numAttempts: 2, fencingToken: 2 });
-  const late = store.finishJobFailed('j2', 3, 'no');
+  const late = store.jobs.fail('j2', 3, 'no');
   expect((await late).job.status).toBe('failed');
-  expect((await store.resumeJob('j3'))?.job.pausedAt).toBeNull();
-  expect((await store.claimNextJob('w', 1000))?.id).toBe('j3');
+  expect((await store.jobs.resume('j3'))?.job.pausedAt).toBeNull();
+  expect((await store.jobs.claim('w', 1000))?.id).toBe('j3');
 }

@@ -3,7 +3,7 @@ import type { OrphanRules } from '../blobs/orphans.ts';
 import { sweepOrphans, takeCensus } from '../blobs/orphans.ts';
 import { checkOwnBlobs, dropOtherMarks, placeKey } from '../blobs/own-blobs.ts';
 import type { Blobs } from '../contract/blobs.ts';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import type { BlobsHarness } from './blobs.suite.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
@@ -39,7 +39,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
     const commit = async (key: string) => await blobs.commitDirectory(await blobs.stageDirectory(), key);
     /** Leaves a blob as after a crash: announced, written, never named. */
     const leave = async (key: string) => {
-      await store.announceKey(key);
+      await store.files.announce(key);
       await blobs.putJson(key, 1);
       await store.recoverAfterRestart();
     };
@@ -55,15 +55,15 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       const before = await content();
       const empty = await other.open({ clock: clock.read });
       await expect(checkOwnBlobs(empty, blobs)).rejects.toMatchObject(REFUSED);
-      await blobs.remove(placeKey((await store.blobsId())!));
+      await blobs.remove(placeKey((await store.files.blobsId())!));
       await expect(checkOwnBlobs(empty, blobs)).rejects.toThrow(/trainyard restore.*--adopt-blobs/);
-      expect(await empty.blobsId()).toBeNull();
+      expect(await empty.files.blobsId()).toBeNull();
       expect(await content()).toEqual(before.filter((key) => !key.startsWith('places/')));
     });
 
     it('blobs of another database are refused by both, however the other came there, until one adopts them', async () => {
       const empty = await other.open({ clock: clock.read });
-      await empty.claimBlobs('another');
+      await empty.files.claimBlobs('another');
       await expect(checkOwnBlobs(empty, blobs)).rejects.toThrow(/belongs to another service .*--adopt-blobs/);
       await blobs.putJson(placeKey('another'), {});
       await expect(checkOwnBlobs(store, blobs)).rejects.toMatchObject(REFUSED);
@@ -81,9 +81,9 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
     it('blobs without content are claimed once, and a claim that a crash cut off is finished', async () => {
       const [next, elsewhere] = [await place.open(), await makeBlobs()];
       await checkOwnBlobs(store, next);
-      await blobs.remove(placeKey((await store.blobsId())!));
+      await blobs.remove(placeKey((await store.files.blobsId())!));
       await checkOwnBlobs(store, blobs);
-      expect(await content()).toEqual([placeKey((await store.blobsId())!)]);
+      expect(await content()).toEqual([placeKey((await store.files.blobsId())!)]);
       await trained('checkpoints/1');
       await expect(checkOwnBlobs(store, await elsewhere.open())).rejects.toThrow(/do not belong to this database/);
       await elsewhere.destroy();
@@ -98,14 +98,14 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       await expect(checkOwnBlobs(old, place2)).rejects.toMatchObject(REFUSED);
       await train(old, model.id, 'checkpoints/old');
       await checkOwnBlobs(old, place2);
-      expect(await place2.listKeys('places/')).toEqual([placeKey((await old.blobsId())!)]);
+      expect(await place2.listKeys('places/')).toEqual([placeKey((await old.files.blobsId())!)]);
       await elsewhere.destroy();
     });
 
     it('an orphan goes to the bin after its age, and from there after the age of the bin, each with a line', async () => {
       await trained('checkpoints/1');
       await leave('groups/left');
-      await store.announceKey('checkpoints/left');
+      await store.files.announce('checkpoints/left');
       await commit('checkpoints/left');
       await store.recoverAfterRestart();
       const before = await content();
@@ -127,7 +127,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect(await sweep()).toMatchObject({ numRemoved: 2 });
       expect(logged).toHaveLength(4);
       expect(await blobs.listBin()).toEqual([]);
-      const known = (await store.listKnownKeys()).map(({ key }) => key);
+      const known = (await store.files.listKnown()).map(({ key }) => key);
       expect([known.includes('checkpoints/1'), known.filter((key) => key.endsWith('/left'))]).toEqual([true, []]);
     });
 
@@ -149,12 +149,12 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       const model = await trained('checkpoints/1');
       // The older database: before the second step, and before the first was deleted.
       const older = await other.open({ clock: clock.read });
-      await older.claimBlobs((await store.blobsId())!);
+      await older.files.claimBlobs((await store.files.blobsId())!);
       await train(older, (await addModel(older)).id, 'checkpoints/1');
       await commit('checkpoints/2');
       await train(store, model.id, 'checkpoints/2');
       await sweep();
-      await store.deleteCheckpoints(model.id, [1]);
+      await store.checkpoints.delete(model.id, [1]);
       await sweep();
       clock.advance(8 * DAY_MS);
       await sweep();
@@ -170,7 +170,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect(logged).toContain('Moved checkpoints/1 back from the bin: the database references it.');
 
       // No other blob is removed meanwhile: an apparent orphan may have got its row later.
-      await older.announceKey('checkpoints/3');
+      await older.files.announce('checkpoints/3');
       await commit('checkpoints/3');
       await older.recoverAfterRestart();
       await sweep({}, older);
@@ -190,7 +190,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
     it('a file whose removal failed is an orphan, also when it was never announced', async () => {
       const model = await trained('checkpoints/1');
       await sweep();
-      await store.deleteModel(model.id);
+      await store.models.delete(model.id);
       expect((await takeCensus(store, blobs)).orphans).toMatchObject([{ key: 'checkpoints/1' }]);
     });
 
@@ -208,36 +208,36 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
         rolloutMetrics: { 'train/reward': number },
         createdAt: 1000 * number,
       });
-      expect(await empty.adoptCheckpoint(step(3))).toMatchObject({ kind: 'adopted' });
-      expect(await empty.adoptCheckpoint(step(1))).toMatchObject({ kind: 'adopted' });
-      expect(await empty.adoptCheckpoint({ ...step(3), directoryKey: 'checkpoints/x' })).toMatchObject({
+      expect(await empty.models.adopt(step(3))).toMatchObject({ kind: 'adopted' });
+      expect(await empty.models.adopt(step(1))).toMatchObject({ kind: 'adopted' });
+      expect(await empty.models.adopt({ ...step(3), directoryKey: 'checkpoints/x' })).toMatchObject({
         kind: 'taken',
       });
-      expect(await empty.findModel('local', 'p', 'm')).toMatchObject({
+      expect(await empty.models.find('local', 'p', 'm')).toMatchObject({
         id: 'id-of-the-model',
         nextStep: 4,
         lora,
         warmStart: { source: 'an import', directoryKey: 'adapters/1' },
       });
-      const { items } = await empty.listCheckpoints({ modelId: 'id-of-the-model', limit: 10 });
+      const { items } = await empty.checkpoints.list({ modelId: 'id-of-the-model', limit: 10 });
       expect(items.map(({ step: number, digest }) => [number, digest])).toEqual([
         [0, 'd0'],
         [1, 'd1'],
         [3, 'd3'],
       ]);
       const names = ['train/policy_loss', 'train/reward'];
-      const series = await empty.readSeries({ modelId: 'id-of-the-model', names, axis: 'step', maxPoints: 10 });
+      const series = await empty.runs.readSeries({ modelId: 'id-of-the-model', names, axis: 'step', maxPoints: 10 });
       expect(series.map(({ points }) => points.map(({ first }) => first))).toEqual([
         [1, 3],
         [0, 2],
       ]);
-      await empty.deleteModel('id-of-the-model');
-      expect(await empty.adoptCheckpoint(step(2))).toEqual({ kind: 'taken', model: null });
+      await empty.models.delete('id-of-the-model');
+      expect(await empty.models.adopt(step(2))).toEqual({ kind: 'taken', model: null });
       // Its name is free again; a different model's name is not replaced.
       await addModel(empty, 'm', 'p');
       const fresh = { ...step(2), modelId: 'another-model', warmStart: null };
-      expect(await empty.adoptCheckpoint(fresh)).toMatchObject({ model: { name: 'm-another-' } });
-      expect((await empty.latestCheckpoint('another-model'))?.step).toBe(2);
+      expect(await empty.models.adopt(fresh)).toMatchObject({ model: { name: 'm-another-' } });
+      expect((await empty.checkpoints.latest('another-model'))?.step).toBe(2);
     });
   });
 }

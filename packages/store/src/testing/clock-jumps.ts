@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { addJob, addModel, ALL_SCOPES, claim, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -18,57 +18,57 @@ export function clockJumpSuite(makeHarness: MakeHarness): void {
     afterEach(() => harness.destroy());
 
     it('the trusted reading is the time of the newest row at first, and then what was recorded, for every process', async () => {
-      expect(await store.trustedClock()).toBeNull();
+      expect(await store.clock.lastTrusted()).toBeNull();
       await addModel(store);
       clock.advance(HOUR_MS);
       await addJob(store, (await addModel(store, 'second')).id);
       const newest = clock.read();
       clock.advance(-40 * DAY_MS);
-      expect(await store.trustedClock()).toBe(newest);
-      await store.trustClock(newest + 7);
-      expect(await (await harness.open({ clock: clock.read })).trustedClock()).toBe(newest + 7);
+      expect(await store.clock.lastTrusted()).toBe(newest);
+      await store.clock.trust(newest + 7);
+      expect(await (await harness.open({ clock: clock.read })).clock.lastTrusted()).toBe(newest + 7);
     });
 
     it('a key, a session or a link that has ended stays ended when the clock is set back, also after a start', async () => {
-      const { id: entityId } = await store.ensureEntity('local');
+      const { id: entityId } = await store.keys.ensureEntity('local');
       const expiresAt = clock.read() + DAY_MS;
-      const key = await store.createKey({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
-      const lasting = await store.createKey({ entityId, name: 'own', scopes: ALL_SCOPES });
-      const session = await store.openSession(lasting.id);
-      const link = await store.createSignInLink(lasting.id);
+      const key = await store.keys.create({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
+      const lasting = await store.keys.create({ entityId, name: 'own', scopes: ALL_SCOPES });
+      const session = await store.signIns.openSession(lasting.id);
+      const link = await store.signIns.createLink(lasting.id);
       clock.advance(31 * DAY_MS);
-      await store.trustClock(clock.read());
+      await store.clock.trust(clock.read());
       clock.advance(-31 * DAY_MS);
       const next = await harness.open({ clock: clock.read });
       await next.recoverAfterRestart();
       for (const each of [store, next]) {
-        expect(await each.verifyKey(key.secret)).toBeNull();
-        expect(await each.findSession(session.secret)).toBeNull();
-        expect(await each.redeemSignInLink(link.secret)).toBeNull();
-        expect(await each.verifyKey(lasting.secret)).not.toBeNull();
+        expect(await each.keys.verify(key.secret)).toBeNull();
+        expect(await each.signIns.findSession(session.secret)).toBeNull();
+        expect(await each.signIns.redeemLink(link.secret)).toBeNull();
+        expect(await each.keys.verify(lasting.secret)).not.toBeNull();
         // New ones have their normal lifetime.
-        expect(await each.redeemSignInLink((await each.createSignInLink(lasting.id)).secret)).toBe(lasting.id);
+        expect(await each.signIns.redeemLink((await each.signIns.createLink(lasting.id)).secret)).toBe(lasting.id);
       }
     });
 
     it('a clock that is ahead ends a key for as long as it is ahead, and deletes nothing', async () => {
-      const { id: entityId } = await store.ensureEntity('local');
+      const { id: entityId } = await store.keys.ensureEntity('local');
       const expiresAt = clock.read() + DAY_MS;
-      const key = await store.createKey({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
-      await store.trustClock(clock.read());
+      const key = await store.keys.create({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
+      await store.clock.trust(clock.read());
       clock.advance(40 * DAY_MS);
-      expect(await store.verifyKey(key.secret)).toBeNull();
+      expect(await store.keys.verify(key.secret)).toBeNull();
       clock.advance(-40 * DAY_MS);
-      expect(await store.verifyKey(key.secret)).not.toBeNull();
+      expect(await store.keys.verify(key.secret)).not.toBeNull();
     });
 
     it('removals by age go at most an hour beyond the trusted reading', async () => {
-      await store.trustClock(clock.read());
+      await store.clock.trust(clock.read());
       const trusted = clock.read();
       clock.advance(HOUR_MS / 2);
-      expect(store.ageClock()).toBe(clock.read());
+      expect(store.clock.removalTime()).toBe(clock.read());
       clock.advance(40 * DAY_MS);
-      expect(store.ageClock()).toBe(trusted + HOUR_MS);
+      expect(store.clock.removalTime()).toBe(trusted + HOUR_MS);
     });
 
     it('leases from a time when the clock was far ahead have ended', async () => {
@@ -77,11 +77,11 @@ export function clockJumpSuite(makeHarness: MakeHarness): void {
       clock.advance(40 * DAY_MS);
       await claim(ahead, 'gone', 60_000);
       const facts = { baseModels: [], capacity: 1, adapterDigests: [], isDraining: false, machineTrouble: null };
-      await ahead.registerMember({ role: 'trainer', url: null, version: '0', ...facts }, 60_000);
-      expect([await store.claimNextJob('next', 60_000), (await store.listMembers()).length]).toEqual([null, 1]);
+      await ahead.members.register({ role: 'trainer', url: null, version: '0', ...facts }, 60_000);
+      expect([await store.jobs.claim('next', 60_000), (await store.members.list()).length]).toEqual([null, 1]);
       clock.advance(-40 * DAY_MS);
-      expect(await store.listMembers()).toEqual([]);
-      expect((await store.claimNextJob('next', 60_000))?.id).toBe(id);
+      expect(await store.members.list()).toEqual([]);
+      expect((await store.jobs.claim('next', 60_000))?.id).toBe(id);
     });
   });
 }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ConversationItem, ConversationKey } from '../contract/conversation.ts';
-import type { IdempotentAnswer } from '../contract/idempotent-answer.ts';
-import type { NewKeptAnswer } from '../contract/kept-answer.ts';
-import type { KeptScope } from '../contract/kept-scope.ts';
-import type { Store } from '../contract/store.ts';
+import type { ConversationItem, ConversationKey } from '../parts/kept-answers/conversations.ts';
+import type { IdempotentAnswer } from '../parts/idempotency/idempotency.ts';
+import type { NewKeptAnswer } from '../parts/kept-answers/kept-answers.ts';
+import type { KeptScope } from '../parts/kept-answers/kept-scope.ts';
+import type { Store } from '../parts/store.ts';
 import { type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -20,7 +20,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       clock = new ManualClock();
       harness = await makeHarness();
       store = await harness.open({ clock: clock.read });
-      scope = { entityId: (await store.ensureEntity('local')).id, project: '' };
+      scope = { entityId: (await store.keys.ensureEntity('local')).id, project: '' };
       key = { ...scope, id: 'conv_a' };
     });
     afterEach(() => harness.destroy());
@@ -88,7 +88,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       const scopes = [
         scope,
         { ...scope, project: 'demo' },
-        { entityId: (await store.ensureEntity('other')).id, project: '' },
+        { entityId: (await store.keys.ensureEntity('other')).id, project: '' },
       ];
       const { conversations } = store;
       for (const [index, own] of scopes.entries()) {
@@ -244,9 +244,9 @@ export function conversationSuite(makeHarness: MakeHarness): void {
         const completes = { keyId: 'k', key: name, status: 200, body: '{}' };
         await expect(write(completes), name).rejects.toMatchObject({ code: 'store.busy' });
         expect(await idsOf(), name).toEqual(before);
-        await store.beginIdempotent(request);
+        await store.idempotency.begin(request);
         await write(completes);
-        expect(await store.beginIdempotent(request), name).toEqual({ kind: 'completed', status: 200, body: '{}' });
+        expect(await store.idempotency.begin(request), name).toEqual({ kind: 'completed', status: 200, body: '{}' });
       }
       expect(await idsOf()).toEqual(['added', 'appended', 'kept']);
       expect(await keptAnswers.find(scope, 'live')).not.toBeNull();
@@ -256,13 +256,13 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       const { conversations, keptAnswers } = store;
       const completes = { keyId: 'k', key: 'once', status: 200, body: '{}' };
       const request = { keyId: 'k', key: 'once', requestHash: 'h' };
-      await store.beginIdempotent(request);
+      await store.idempotency.begin(request);
       expect(await conversations.add(key, [item('a')], completes)).toBe('unknown');
       await make();
       expect(await conversations.create({ ...key, metadata: '{}', items: [] }, () => completes)).toBe('taken');
       const live = { ...answer({ modelId: 'gone' }), status: 'queued', leaseMs: 30_000 } as const;
       expect(await keptAnswers.begin(live, completes)).toBe('model_deleted');
-      expect((await store.beginIdempotent(request)).kind).toBe('in_progress');
+      expect((await store.idempotency.begin(request)).kind).toBe('in_progress');
     });
 
     it('expire after their last use when they are purged, and by nothing else', async () => {
@@ -307,7 +307,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
 
     it('of one entity have a total size; those that were not used for longest go first, and those of others stay', async () => {
       const small = await harness.open({ clock: clock.read, conversations: { maxBytes: 100_000 } });
-      const theirs = { entityId: (await store.ensureEntity('other')).id, project: '', id: 'theirs' };
+      const theirs = { entityId: (await store.keys.ensureEntity('other')).id, project: '', id: 'theirs' };
       await small.conversations.create({ ...theirs, metadata: '{}', items: [item('a')] });
       const ids = Array.from({ length: 8 }, (_, index) => String(index));
       for (const id of ids) {

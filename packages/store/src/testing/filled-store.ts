@@ -1,15 +1,15 @@
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { ALL_SCOPES, addJob, addModel, claim, claimExport, importAdapter, LORA, train } from './harness.ts';
 
 /** Fills every table: numbers at their limits, bytes, text of every plane, deleted rows. */
 export async function fillStore(store: Store): Promise<void> {
-  const { id: entityId } = await store.ensureEntity('local');
-  const key = await store.createKey({ entityId, name: 'laptop 🚂 ä', scopes: ALL_SCOPES, expiresAt: 2 ** 52 });
-  await store.openSession(key.id);
+  const { id: entityId } = await store.keys.ensureEntity('local');
+  const key = await store.keys.create({ entityId, name: 'laptop 🚂 ä', scopes: ALL_SCOPES, expiresAt: 2 ** 52 });
+  await store.signIns.openSession(key.id);
   const limits = { requestsPerMinute: 7, tokensPerMinute: 1e9, maxRequestsInFlight: 3 };
-  await store.setKeyLimits(key.id, limits);
+  await store.keys.setLimits(key.id, limits);
   const wanted = ['sample' as const];
-  await store.spendKeyLimits([{ keyId: key.id, limits, wanted, numBegun: 0, numTokens: 1e9 / 3, numInFlight: 0 }]);
+  await store.keys.spend([{ keyId: key.id, limits, wanted, numBegun: 0, numTokens: 1e9 / 3, numInFlight: 0 }]);
   const model = await addModel(store);
   await train(store, model.id, 'checkpoints/1', {
     metrics: {
@@ -21,15 +21,15 @@ export async function fillStore(store: Store): Promise<void> {
 
   await addJob(store, model.id);
   const ended = await claim(store);
-  await store.appendEvent(ended.id, ended.fencingToken, {
+  await store.jobs.appendEvent(ended.id, ended.fencingToken, {
     type: 'gradient_step',
     data: {},
     dedupeKey: 'gradient_step:0',
   });
-  await store.finishJobSucceeded(ended.id, ended.fencingToken, { directoryKey: null, digest: null, metrics: {} });
+  await store.jobs.succeed(ended.id, ended.fencingToken, { directoryKey: null, digest: null, metrics: {} });
 
   const trajectories = { rewards: [[1, -0.1], [1e-17]], prompts: [['d1', 'd2'], [null]] };
-  await store.enqueueJob({
+  await store.jobs.enqueue({
     modelId: model.id,
     kind: 'rl',
     config: { text: 'a\0b\ud800' },
@@ -37,7 +37,7 @@ export async function fillStore(store: Store): Promise<void> {
     ...trajectories,
   });
   const { id, fencingToken } = await claim(store);
-  await store.appendEvent(id, fencingToken, {
+  await store.jobs.appendEvent(id, fencingToken, {
     type: 'gradient_step',
     data: { loss: 1e-7 },
     dedupeKey: 'gradient_step:0',
@@ -56,7 +56,7 @@ export async function fillStore(store: Store): Promise<void> {
     },
   });
   const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
-  await store.recordLog({
+  await store.trajectories.recordLog({
     modelId: model.id,
     split: 'val',
     blobKey: 'logs/1',
@@ -64,7 +64,7 @@ export async function fillStore(store: Store): Promise<void> {
     metrics: { 'val/reward': 0.25 },
     rewards: [[0.25]],
   });
-  await store.addArtifact({
+  await store.artifacts.add({
     entityId,
     project: 'demo',
     name: 'data',
@@ -74,21 +74,21 @@ export async function fillStore(store: Store): Promise<void> {
     sizeBytes: 2 ** 40,
     numLines: 1,
   });
-  await store.createExport({ modelId: model.id, step: 1, format: 'peft', dtype: 'f32' });
+  await store.exports.create({ modelId: model.id, step: 1, format: 'peft', dtype: 'f32' });
   const held = await claimExport(store);
-  await store.finishExport(held.id, held.fencingToken, {
+  await store.exports.finish(held.id, held.fencingToken, {
     directoryKey: 'exports/1',
     files: [],
     parity: { meanDifference: 1e-3 },
   });
-  const adapter = await store.createAdapter({
+  const adapter = await store.adapters.create({
     entityId,
     baseModel: 'base',
     configKey: 'uploads/c',
     weightsKey: 'uploads/w',
   });
   await importAdapter(store, adapter.id, { lora: LORA, directoryKey: 'adapters/1', digest: 'd' });
-  await store.recordChoice({
+  await store.choiceRecords.add({
     answerId: 'answer',
     choiceIndex: 0,
     entityId,
@@ -131,9 +131,9 @@ export async function fillStore(store: Store): Promise<void> {
     metadata: '{"topic":"🚂"}',
     items: [{ id: 'msg_1', item: '{"content":"\\u0000 🚂"}' }],
   });
-  await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
-  await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
-  await store.recordUsage({
+  await store.idempotency.begin({ keyId: key.id, key: 'once', requestHash: 'h' });
+  await store.idempotency.complete({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
+  await store.usage.record({
     keyId: key.id,
     entityId,
     project: null,
@@ -142,12 +142,12 @@ export async function fillStore(store: Store): Promise<void> {
     promptTokens: 1,
     completionTokens: 2,
   });
-  await store.announceKey('checkpoints/coming');
-  await store.setTrackedRun('mlflow', model.id, { id: 'r', url: null, numGradientSteps: 1 });
-  await store.advanceTracker('mlflow', 3, new Map());
-  await store.claimBlobs('the-blobs');
-  await store.trustClock(2 ** 52);
-  await store.registerMember(
+  await store.files.announce('checkpoints/coming');
+  await store.runs.setTracked('mlflow', model.id, { id: 'r', url: null, numGradientSteps: 1 });
+  await store.runs.advanceTracker('mlflow', 3, new Map());
+  await store.files.claimBlobs('the-blobs');
+  await store.clock.trust(2 ** 52);
+  await store.members.register(
     {
       role: 'trainer',
       url: null,
@@ -163,5 +163,5 @@ export async function fillStore(store: Store): Promise<void> {
   // Deleted items stay as rows, or leave a number that is not reused.
   const gone = await addModel(store, 'gone');
   await addJob(store, gone.id);
-  await store.deleteModel(gone.id);
+  await store.models.delete(gone.id);
 }

@@ -1,8 +1,11 @@
-import type { ChoiceRecordLimits } from '../contract/choice-record.ts';
-import type { ConversationLimits } from '../contract/conversation.ts';
-import type { KeptAnswerLimits } from '../contract/kept-answer.ts';
-import type { Adapter, ClaimedJob, ExportJob, Model, Scope, TrainingJob } from '../contract/records.ts';
-import type { Store } from '../contract/store.ts';
+import type { ChoiceRecordLimits } from '../parts/choice-records/choice-records.ts';
+import type { ConversationLimits } from '../parts/kept-answers/conversations.ts';
+import type { KeptAnswerLimits } from '../parts/kept-answers/kept-answers.ts';
+import type { Adapter } from '../parts/transfers/adapters.ts';
+import type { ClaimedJob, ExportJob, TrainingJob } from '../parts/jobs/jobs.ts';
+import type { Model } from '../parts/models/models.ts';
+import type { Scope } from '../parts/keys/keys.ts';
+import type { Store } from '../parts/store.ts';
 
 /** An empty database to test against; `open` returns another handle on the same data each time. */
 export interface StoreHarness {
@@ -32,15 +35,15 @@ export const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 1 };
 export const ALL_SCOPES: Scope[] = ['inference', 'training', 'admin'];
 
 export async function addModel(store: Store, name = 'agent', project = 'demo', entity = 'local'): Promise<Model> {
-  const { id: entityId } = await store.ensureEntity(entity);
-  const result = await store.createModel({ entityId, project, name, baseModel: 'base', lora: LORA });
+  const { id: entityId } = await store.keys.ensureEntity(entity);
+  const result = await store.models.create({ entityId, project, name, baseModel: 'base', lora: LORA });
   if (result.kind !== 'created') throw new Error(`model ${name} exists already`);
   return result.model;
 }
 
 let numJobs = 0;
 export async function addJob(store: Store, modelId: string, kind: 'rl' | 'sft' = 'rl'): Promise<TrainingJob> {
-  const job = await store.enqueueJob({
+  const job = await store.jobs.enqueue({
     modelId,
     kind,
     config: { learningRate: 1e-5 },
@@ -51,13 +54,13 @@ export async function addJob(store: Store, modelId: string, kind: 'rl' | 'sft' =
 }
 
 export async function claim(store: Store, workerId = store.instanceId, leaseMs = 60_000): Promise<ClaimedJob> {
-  const job = await store.claimNextJob(workerId, leaseMs);
+  const job = await store.jobs.claim(workerId, leaseMs);
   if (job === null) throw new Error('no job to claim');
   return job;
 }
 
 export async function claimExport(store: Store, leaseMs = 60_000): Promise<ClaimedJob<ExportJob>> {
-  const job = await store.claimNextJob(store.instanceId, leaseMs, ['export']);
+  const job = await store.jobs.claim(store.instanceId, leaseMs, ['export']);
   if (job === null) throw new Error('no export to claim');
   return job;
 }
@@ -68,10 +71,10 @@ export async function importAdapter(
   adapterId: string,
   content: NonNullable<Adapter['content']>,
 ): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
-  if ((await store.enqueueImport(adapterId)) === null) return null;
-  const job = await store.claimNextJob(store.instanceId, 60_000, ['import']);
+  if ((await store.adapters.enqueueImport(adapterId)) === null) return null;
+  const job = await store.jobs.claim(store.instanceId, 60_000, ['import']);
   if (job?.turn !== adapterId) throw new Error('another import was first in the queue');
-  return await store.finishImport(job.id, job.fencingToken, content);
+  return await store.adapters.finishImport(job.id, job.fencingToken, content);
 }
 
 /** Runs one whole job of the model. `directoryKey` null = nothing was trained. */
@@ -84,7 +87,7 @@ export async function train(
   await addJob(store, modelId, kind);
   const job = await claim(store);
   if (job.modelId !== modelId) throw new Error('another model was first in the queue');
-  await store.finishJobSucceeded(job.id, job.fencingToken, {
+  await store.jobs.succeed(job.id, job.fencingToken, {
     directoryKey,
     digest: directoryKey === null ? null : `digest of ${directoryKey}`,
     metrics,
@@ -92,7 +95,7 @@ export async function train(
 }
 
 export async function eventTypes(store: Store, jobId: string): Promise<string[]> {
-  const page = await store.listEvents({ jobId, limit: 1000 });
+  const page = await store.jobs.listEvents({ jobId, limit: 1000 });
   if (page === null) throw new Error(`job ${jobId} is unknown`);
   return page.items.map((event) => event.type);
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -18,86 +18,86 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
     afterEach(() => harness.destroy());
 
     it('a repeat gets the stored answer, another body is told apart, and other callers have keys of their own', async () => {
-      expect(await store.beginIdempotent(request)).toEqual({ kind: 'started' });
-      expect(await store.beginIdempotent(request)).toEqual({ kind: 'in_progress' });
-      expect(await store.beginIdempotent({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'mismatch' });
-      await store.completeIdempotent(answer);
+      expect(await store.idempotency.begin(request)).toEqual({ kind: 'started' });
+      expect(await store.idempotency.begin(request)).toEqual({ kind: 'in_progress' });
+      expect(await store.idempotency.begin({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'mismatch' });
+      await store.idempotency.complete(answer);
       const completed = { kind: 'completed', status: 200, body: '{"id":"x"}' };
-      expect(await store.beginIdempotent(request)).toEqual(completed);
-      expect(await store.beginIdempotent({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'mismatch' });
-      expect(await store.beginIdempotent({ ...request, keyId: 'key-2' })).toEqual({ kind: 'started' });
-      await store.completeIdempotent({ ...answer, status: 500 });
-      await store.abandonIdempotent(request);
-      expect(await store.beginIdempotent(request)).toEqual(completed);
+      expect(await store.idempotency.begin(request)).toEqual(completed);
+      expect(await store.idempotency.begin({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'mismatch' });
+      expect(await store.idempotency.begin({ ...request, keyId: 'key-2' })).toEqual({ kind: 'started' });
+      await store.idempotency.complete({ ...answer, status: 500 });
+      await store.idempotency.abandon(request);
+      expect(await store.idempotency.begin(request)).toEqual(completed);
     });
 
     it('of many repeats at once, over two handles, one starts', async () => {
       const other = await harness.open({ clock: clock.read });
       const states = await Promise.all(
-        Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? store : other).beginIdempotent(request)),
+        Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? store : other).idempotency.begin(request)),
       );
       expect(states.filter((state) => state.kind === 'started')).toHaveLength(1);
       expect(states.filter((state) => state.kind === 'in_progress')).toHaveLength(9);
     });
 
     it('an abandoned key is free again, also for another body', async () => {
-      await store.beginIdempotent(request);
-      await store.abandonIdempotent(request);
-      expect(await store.beginIdempotent({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'started' });
+      await store.idempotency.begin(request);
+      await store.idempotency.abandon(request);
+      expect(await store.idempotency.begin({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'started' });
     });
 
     it('records expire after 24 hours, when they are purged: a clock that is ahead repeats no request', async () => {
-      await store.beginIdempotent(request);
-      await store.completeIdempotent(answer);
+      await store.idempotency.begin(request);
+      await store.idempotency.complete(answer);
       clock.advance(DAY_MS - 1);
       expect((await store.purgeExpired()).numRequests).toBe(0);
-      expect((await store.beginIdempotent(request)).kind).toBe('completed');
+      expect((await store.idempotency.begin(request)).kind).toBe('completed');
       clock.advance(40 * DAY_MS);
-      expect((await store.beginIdempotent(request)).kind).toBe('completed');
+      expect((await store.idempotency.begin(request)).kind).toBe('completed');
       expect((await store.purgeExpired()).numRequests).toBe(1);
-      expect(await store.beginIdempotent(request)).toEqual({ kind: 'started' });
+      expect(await store.idempotency.begin(request)).toEqual({ kind: 'started' });
     });
 
     it('a request that was begun under a clock far ahead is not in progress for as long', async () => {
       const other = await harness.open({ clock: clock.read, instanceId: 'gone' });
       clock.advance(40 * DAY_MS);
-      await other.beginIdempotent(request);
-      expect((await store.beginIdempotent(request)).kind).toBe('in_progress');
+      await other.idempotency.begin(request);
+      expect((await store.idempotency.begin(request)).kind).toBe('in_progress');
       clock.advance(-40 * DAY_MS);
-      expect(await store.beginIdempotent(request)).toEqual({ kind: 'started' });
+      expect(await store.idempotency.begin(request)).toEqual({ kind: 'started' });
     });
 
     it('after a restart requests in progress may run again, completed ones stay', async () => {
-      await store.beginIdempotent(request);
-      await store.beginIdempotent({ ...request, key: 'retry-2' });
-      await store.completeIdempotent(answer);
+      await store.idempotency.begin(request);
+      await store.idempotency.begin({ ...request, key: 'retry-2' });
+      await store.idempotency.complete(answer);
       expect((await store.recoverAfterRestart()).numRequests).toBe(1);
-      expect((await store.beginIdempotent(request)).kind).toBe('completed');
-      expect((await store.beginIdempotent({ ...request, key: 'retry-2' })).kind).toBe('started');
+      expect((await store.idempotency.begin(request)).kind).toBe('completed');
+      expect((await store.idempotency.begin({ ...request, key: 'retry-2' })).kind).toBe('started');
     });
 
     it('the answer is stored with the effect, so that a crash between them cannot double it', async () => {
       const model = await addModel(store);
-      await store.beginIdempotent(request);
+      await store.idempotency.begin(request);
       const id = crypto.randomUUID();
       const completes = { ...answer, body: JSON.stringify({ id }) };
-      await store.enqueueJob({ id, modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/x', completes });
+      await store.jobs.enqueue({ id, modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/x', completes });
       await store.recoverAfterRestart();
-      expect(await store.beginIdempotent(request)).toEqual({ kind: 'completed', status: 200, body: completes.body });
-      expect((await store.getJob(id))?.id).toBe(id);
+      expect(await store.idempotency.begin(request)).toEqual({ kind: 'completed', status: 200, body: completes.body });
+      expect((await store.jobs.get(id))?.id).toBe(id);
 
       const second = { ...request, key: 'retry-2' };
-      await store.beginIdempotent(second);
+      await store.idempotency.begin(second);
       const input = { entityId: model.entityId, project: 'demo', name: 'second', baseModel: 'base', lora: LORA };
-      await store.createModel({ ...input, completes: { ...answer, key: 'retry-2' } });
-      expect((await store.beginIdempotent(second)).kind).toBe('completed');
+      await store.models.create({ ...input, completes: { ...answer, key: 'retry-2' } });
+      expect((await store.idempotency.begin(second)).kind).toBe('completed');
     });
 
     it('usage adds up by project, model and kind, within the asked time', async () => {
       const usage = { keyId: 'k', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
-      for (let i = 0; i < 100; i++) void store.recordUsage({ ...usage, promptTokens: 10, completionTokens: i });
-      void store.recordUsage({ ...usage, project: 'p', promptTokens: 1, completionTokens: 2 });
-      const totals = await store.sumUsage({ entityId: 'e' });
+      for (let i = 0; i < 100; i++) void store.usage.record({ ...usage, promptTokens: 10, completionTokens: i });
+      void store.usage.record({ ...usage, project: 'p', promptTokens: 1, completionTokens: 2 });
+      const totals = await store.usage.sum({ entityId: 'e' });
       expect(totals).toEqual([
         {
           entityId: 'e',
@@ -118,19 +118,19 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
           completionTokens: 2,
         },
       ]);
-      expect(await store.sumUsage({ entityId: 'other' })).toEqual([]);
-      expect(await store.sumUsage({ from: clock.read() + 1 })).toEqual([]);
-      expect(await store.sumUsage({ from: clock.read(), to: clock.read() + 1 })).toHaveLength(2);
+      expect(await store.usage.sum({ entityId: 'other' })).toEqual([]);
+      expect(await store.usage.sum({ from: clock.read() + 1 })).toEqual([]);
+      expect(await store.usage.sum({ from: clock.read(), to: clock.read() + 1 })).toHaveLength(2);
     });
 
     it('usage is on disk by itself, and at once after close', async () => {
       const usage = { keyId: 'k', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
       const other = await harness.open({ clock: clock.read });
-      void store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
-      await expect.poll(async () => (await other.sumUsage({})).length, { timeout: 100_000, interval: 50 }).toBe(1);
-      void store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+      void store.usage.record({ ...usage, promptTokens: 1, completionTokens: 1 });
+      await expect.poll(async () => (await other.usage.sum({})).length, { timeout: 100_000, interval: 50 }).toBe(1);
+      void store.usage.record({ ...usage, promptTokens: 1, completionTokens: 1 });
       await store.close();
-      expect((await other.sumUsage({}))[0]?.numRequests).toBe(2);
+      expect((await other.usage.sum({}))[0]?.numRequests).toBe(2);
     });
   });
 }

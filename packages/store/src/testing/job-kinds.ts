@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimedJob, Job, JobKind, Model } from '../contract/records.ts';
-import type { Store } from '../contract/store.ts';
+import type { ClaimedJob, Job, JobKind } from '../parts/jobs/jobs.ts';
+import type { Model } from '../parts/models/models.ts';
+import type { Store } from '../parts/store.ts';
 import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const LEASE_MS = 60_000;
@@ -20,8 +21,8 @@ interface KindUnderTest {
 let number = 0;
 
 async function theModel(store: Store): Promise<Model> {
-  const { id: entityId } = await store.ensureEntity('local');
-  const result = await store.createModel({ entityId, project: 'demo', name: 'one', baseModel: 'base', lora: LORA });
+  const { id: entityId } = await store.keys.ensureEntity('local');
+  const result = await store.models.create({ entityId, project: 'demo', name: 'one', baseModel: 'base', lora: LORA });
   if (result.kind === 'warm_start_missing') throw new Error('no model was made');
   return result.model;
 }
@@ -35,11 +36,17 @@ function training(kind: 'rl' | 'sft'): KindUnderTest {
     async enqueue(store, options = {}) {
       // A limit counts the jobs of one model, so they share it.
       const model = options.maxLive === undefined ? await addModel(store, `model-${number++}`) : await theModel(store);
-      const job = await store.enqueueJob({ modelId: model.id, kind, config: {}, dataKey: DATA_KEYS[kind], ...options });
+      const job = await store.jobs.enqueue({
+        modelId: model.id,
+        kind,
+        config: {},
+        dataKey: DATA_KEYS[kind],
+        ...options,
+      });
       return made(job);
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} }),
+      store.jobs.succeed(id, fencingToken, { directoryKey: null, digest: null, metrics: {} }),
     ends: TRAINING_ENDS,
   };
 }
@@ -51,23 +58,23 @@ const KINDS: readonly KindUnderTest[] = [
     kind: 'export',
     async enqueue(store, options = {}) {
       const { id: modelId } = await theModel(store);
-      const created = await store.createExport({ modelId, step: 0, format: 'peft', dtype: 'f32', ...options });
-      return made(await store.getJob(made(created).id));
+      const created = await store.exports.create({ modelId, step: 0, format: 'peft', dtype: 'f32', ...options });
+      return made(await store.jobs.get(made(created).id));
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishExport(id, fencingToken, { directoryKey: `exports/${number++}`, files: [], parity: {} }),
+      store.exports.finish(id, fencingToken, { directoryKey: `exports/${number++}`, files: [], parity: {} }),
     ends: OTHER_ENDS,
   },
   {
     kind: 'import',
     async enqueue(store, options = {}) {
-      const { id: entityId } = await store.ensureEntity('local');
+      const { id: entityId } = await store.keys.ensureEntity('local');
       const keys = { configKey: `uploads/${number}/config`, weightsKey: `uploads/${number++}/weights` };
-      const { id } = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
-      return made(await store.enqueueImport(id, options));
+      const { id } = await store.adapters.create({ entityId, baseModel: 'base', ...keys });
+      return made(await store.adapters.enqueueImport(id, options));
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishImport(id, fencingToken, { lora: LORA, directoryKey: `adapters/${number++}`, digest: 'd' }),
+      store.adapters.finishImport(id, fencingToken, { lora: LORA, directoryKey: `adapters/${number++}`, digest: 'd' }),
     ends: OTHER_ENDS,
   },
 ];
@@ -86,16 +93,16 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    const next = (store: Store) => store.claimNextJob(store.instanceId, LEASE_MS, [tested.kind]);
+    const next = (store: Store) => store.jobs.claim(store.instanceId, LEASE_MS, [tested.kind]);
     const claimed = async (store: Store) => made(await next(store));
     const lost = { code: 'store.lease_lost' };
     const typesOf = async (jobId: string) =>
-      (await one.listEvents({ jobId }))?.items.map(({ seq, type }) => `${seq} ${type}`);
+      (await one.jobs.listEvents({ jobId }))?.items.map(({ seq, type }) => `${seq} ${type}`);
 
     it('is claimed once, in order of submission, and by nobody who does another kind', async () => {
       const [first, second] = [await tested.enqueue(one), await tested.enqueue(two)];
       const others = KINDS.filter(({ kind }) => kind !== tested.kind).map(({ kind }) => kind);
-      expect(await one.claimNextJob('w', LEASE_MS, others)).toBeNull();
+      expect(await one.jobs.claim('w', LEASE_MS, others)).toBeNull();
       const held = await claimed(two);
       expect(held).toMatchObject({ id: first.id, kind: tested.kind, status: 'running', numAttempts: 1 });
       expect(held.lease).toMatchObject({ owner: 'two', fencingToken: held.fencingToken });
@@ -106,10 +113,10 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
     it('is claimed by those alone who have its base model', async () => {
       const job = await tested.enqueue(one);
       expect(job.baseModel).toBe('base');
-      const among = (...baseModels: string[]) => two.claimNextJob('w', LEASE_MS, [tested.kind], baseModels);
+      const among = (...baseModels: string[]) => two.jobs.claim('w', LEASE_MS, [tested.kind], baseModels);
       expect(await among()).toBeNull();
       expect(await among('another', 'base-2')).toBeNull();
-      expect(await one.getJob(job.id)).toMatchObject({ status: 'queued', numAttempts: 0 });
+      expect(await one.jobs.get(job.id)).toMatchObject({ status: 'queued', numAttempts: 0 });
       expect(await among('another', 'base')).toMatchObject({ id: job.id, baseModel: 'base' });
     });
 
@@ -117,7 +124,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       await tested.enqueue(one);
       const stale = await claimed(one);
       clock.advance(LEASE_MS - 1);
-      await one.renewLease(stale.id, stale.fencingToken, LEASE_MS);
+      await one.jobs.renew(stale.id, stale.fencingToken, LEASE_MS);
       clock.advance(LEASE_MS - 1);
       expect(await next(two)).toBeNull();
       clock.advance(1);
@@ -125,14 +132,14 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       expect(fresh).toMatchObject({ id: stale.id, numAttempts: 2, fencingToken: stale.fencingToken + 1 });
       await refusesAll(one, stale);
       await tested.succeed(two, fresh);
-      expect(await one.getJob(fresh.id)).toMatchObject({ status: 'succeeded', lease: null });
+      expect(await one.jobs.get(fresh.id)).toMatchObject({ status: 'succeeded', lease: null });
       await refusesAll(two, fresh);
     });
 
     it('that was given back is no attempt, and who gave it back does not hold it when it is claimed again', async () => {
       await tested.enqueue(one);
       const given = await claimed(one);
-      await one.releaseLease(given.id, given.fencingToken);
+      await one.jobs.release(given.id, given.fencingToken);
       const again = await claimed(two);
       expect(again).toMatchObject({ id: given.id, numAttempts: 1 });
       await refusesAll(one, given);
@@ -143,7 +150,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       await tested.enqueue(one);
       const held = await claimed(one);
       expect((await two.recoverAfterRestart()).numJobs).toBe(0);
-      await one.renewLease(held.id, held.fencingToken, LEASE_MS);
+      await one.jobs.renew(held.id, held.fencingToken, LEASE_MS);
       expect((await one.recoverAfterRestart()).numJobs).toBe(1);
       await refusesAll(one, held);
       expect(await claimed(two)).toMatchObject({ id: held.id, numAttempts: 2 });
@@ -154,14 +161,14 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       async (state) => {
         const { id } = await tested.enqueue(one);
         const held = state === 'queued' ? null : await claimed(one);
-        if (state === 'paused') await two.pauseJob(id);
-        expect(await two.cancelJob(id, 'enough')).toMatchObject({
+        if (state === 'paused') await two.jobs.pause(id);
+        expect(await two.jobs.cancel(id, 'enough')).toMatchObject({
           kind: 'cancelled',
           job: { status: 'cancelled', errorMessage: 'enough', lease: null, pausedAt: null },
         });
         if (held !== null) await refusesAll(one, held);
         expect(await typesOf(id)).toEqual([`0 ${tested.ends.failed}`]);
-        expect([await next(one), await two.cancelJob(id, 'again')]).toMatchObject([null, { kind: 'finished' }]);
+        expect([await next(one), await two.jobs.cancel(id, 'again')]).toMatchObject([null, { kind: 'finished' }]);
       },
     );
 
@@ -169,11 +176,11 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       await tested.enqueue(one);
       const held = await claimed(one);
       await tested.succeed(one, held);
-      const ended = await two.getJob(held.id);
+      const ended = await two.jobs.get(held.id);
       for (const result of [
-        await two.cancelJob(held.id, 'x'),
-        await two.pauseJob(held.id),
-        await two.resumeJob(held.id),
+        await two.jobs.cancel(held.id, 'x'),
+        await two.jobs.pause(held.id),
+        await two.jobs.resume(held.id),
       ])
         expect(result).toEqual({ kind: 'finished', job: ended });
     });
@@ -181,20 +188,24 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
     it('is paused and goes on: in its place, without an attempt more, and its worker loses it', async () => {
       const first = await tested.enqueue(one);
       const held = await claimed(one);
-      expect(await two.pauseJob(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued', numAttempts: 0 } });
+      expect(await two.jobs.pause(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued', numAttempts: 0 } });
       await refusesAll(one, held);
       expect(await next(one)).toBeNull();
       const second = await tested.enqueue(one);
-      await two.resumeJob(first.id);
+      await two.jobs.resume(first.id);
       expect([(await claimed(one)).id, (await claimed(one)).id]).toEqual([first.id, second.id]);
-      expect(await one.getJob(first.id)).toMatchObject({ pausedAt: null, numAttempts: 1 });
+      expect(await one.jobs.get(first.id)).toMatchObject({ pausedAt: null, numAttempts: 1 });
     });
 
     it('tells its events in order, one of a key once, and its end last', async () => {
       const { id } = await tested.enqueue(one);
       const held = await claimed(one);
       const append = (type: string, dedupeKey?: string) =>
-        one.appendEvent(id, held.fencingToken, { type, data: {}, ...(dedupeKey === undefined ? {} : { dedupeKey }) });
+        one.jobs.appendEvent(id, held.fencingToken, {
+          type,
+          data: {},
+          ...(dedupeKey === undefined ? {} : { dedupeKey }),
+        });
       await append('began', 'began');
       await append('warning');
       expect(await append('began', 'began')).toMatchObject({ isDuplicate: true, event: { seq: 0 } });
@@ -207,9 +218,9 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
     it('fails with words for its client, and what else is said of it', async () => {
       const { id } = await tested.enqueue(one);
       const held = await claimed(one);
-      const { job } = await one.finishJobFailed(id, held.fencingToken, 'no luck', { code: 'x' });
+      const { job } = await one.jobs.fail(id, held.fencingToken, 'no luck', { code: 'x' });
       expect(job).toMatchObject({ status: 'failed', errorMessage: 'no luck' });
-      expect((await two.listEvents({ jobId: id }))?.items).toMatchObject([
+      expect((await two.jobs.listEvents({ jobId: id }))?.items).toMatchObject([
         { type: tested.ends.failed, data: { error_message: 'no luck', code: 'x' } },
       ]);
       expect(await next(two)).toBeNull();
@@ -228,10 +239,10 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
 
     async function refusesAll(store: Store, { id, fencingToken }: ClaimedJob<Job>): Promise<void> {
       for (const write of [
-        store.renewLease(id, fencingToken, LEASE_MS),
-        store.releaseLease(id, fencingToken),
-        store.appendEvent(id, fencingToken, { type: 'warning', data: {} }),
-        store.finishJobFailed(id, fencingToken, 'late'),
+        store.jobs.renew(id, fencingToken, LEASE_MS),
+        store.jobs.release(id, fencingToken),
+        store.jobs.appendEvent(id, fencingToken, { type: 'warning', data: {} }),
+        store.jobs.fail(id, fencingToken, 'late'),
         tested.succeed(store, { id, fencingToken }),
       ])
         await expect(write).rejects.toMatchObject(lost);

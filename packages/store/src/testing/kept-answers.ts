@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { LiveAnswer, NewKeptAnswer, NewLiveAnswer } from '../contract/kept-answer.ts';
-import type { KeptScope } from '../contract/kept-scope.ts';
-import type { Store } from '../contract/store.ts';
+import type { LiveAnswer, NewKeptAnswer, NewLiveAnswer } from '../parts/kept-answers/kept-answers.ts';
+import type { KeptScope } from '../parts/kept-answers/kept-scope.ts';
+import type { Store } from '../parts/store.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -17,7 +17,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       clock = new ManualClock();
       harness = await makeHarness();
       store = await harness.open({ clock: clock.read });
-      scope = { entityId: (await store.ensureEntity('local')).id, project: '' };
+      scope = { entityId: (await store.keys.ensureEntity('local')).id, project: '' };
     });
     afterEach(() => harness.destroy());
 
@@ -72,7 +72,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const scopes = [
         scope,
         { ...scope, project: 'demo' },
-        { entityId: (await store.ensureEntity('other')).id, project: '' },
+        { entityId: (await store.keys.ensureEntity('other')).id, project: '' },
       ];
       for (const [index, own] of scopes.entries()) {
         for (const later of scopes.slice(index)) {
@@ -115,7 +115,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
 
     it('of one entity have a total size; its oldest go first, and those of others stay', async () => {
       const small = await harness.open({ clock: clock.read, keptAnswers: { maxBytes: 100_000 } });
-      const other = { entityId: (await store.ensureEntity('other')).id, project: '' };
+      const other = { entityId: (await store.keys.ensureEntity('other')).id, project: '' };
       await small.keptAnswers.keep(answer('theirs', other));
       const ids = Array.from({ length: 12 }, (_, index) => String(index));
       for (const id of ids) await small.keptAnswers.keep(answer(id, { input: noise(40_000) }));
@@ -247,7 +247,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const model = await addModel(store);
       await store.keptAnswers.keep(answer('a', { modelId: model.id }));
       await store.keptAnswers.keep(answer('base'));
-      await store.deleteModel(model.id);
+      await store.models.delete(model.id);
       expect(await store.keptAnswers.keep(answer('late', { modelId: model.id }))).toBe('model_deleted');
       expect([await isKnown('a'), await isKnown('late'), await isKnown('base')]).toEqual([false, false, true]);
       clock.advance(8 * DAY_MS);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type KeyLimits, type KeySpending, type KeyVerdict, NO_LIMITS } from '../contract/key-limits.ts';
-import type { Store } from '../contract/store.ts';
+import { type KeyLimits, type KeySpending, type KeyVerdict, NO_LIMITS } from '../parts/keys/key-limits.ts';
+import type { Store } from '../parts/store.ts';
 import { ALL_SCOPES, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const SECOND_MS = 1_000;
@@ -19,14 +19,14 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       clock = new ManualClock();
       one = await harness.open({ clock: clock.read, instanceId: 'one' });
       two = await harness.open({ clock: clock.read, instanceId: 'two' });
-      const { id: entityId } = await one.ensureEntity('acme');
-      ({ id: keyId, secret } = await one.createKey({ entityId, name: 'ci', scopes: ALL_SCOPES }));
+      const { id: entityId } = await one.keys.ensureEntity('acme');
+      ({ id: keyId, secret } = await one.keys.create({ entityId, name: 'ci', scopes: ALL_SCOPES }));
     });
     afterEach(() => harness.destroy());
 
     const spend = async (store: Store, spending: Partial<KeySpending>) => {
       const none = { keyId, limits: LIMITS, wanted: [], numBegun: 0, numTokens: 0, numInFlight: 0 };
-      const [answer] = await store.spendKeyLimits([{ ...none, ...spending }]);
+      const [answer] = await store.keys.spend([{ ...none, ...spending }]);
       return answer!;
     };
     const begin = async (store: Store, count: number, spending: Partial<KeySpending> = {}) =>
@@ -34,20 +34,24 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
     const granted = (verdicts: readonly KeyVerdict[]) => verdicts.filter(({ kind }) => kind === 'granted').length;
 
     it('a key has none unless it is given some, of which each changes by itself', async () => {
-      expect(await one.verifyKey(secret)).toMatchObject({ limits: null });
-      expect(await one.getKey(keyId)).toMatchObject({ limits: NO_LIMITS });
-      await one.setKeyLimits(keyId, { requestsPerMinute: 5 });
-      expect(await two.setKeyLimits(keyId, { tokensPerMinute: 7 })).toMatchObject({
+      expect(await one.keys.verify(secret)).toMatchObject({ limits: null });
+      expect(await one.keys.get(keyId)).toMatchObject({ limits: NO_LIMITS });
+      await one.keys.setLimits(keyId, { requestsPerMinute: 5 });
+      expect(await two.keys.setLimits(keyId, { tokensPerMinute: 7 })).toMatchObject({
         limits: { requestsPerMinute: 5, tokensPerMinute: 7, maxRequestsInFlight: null },
       });
-      expect((await one.verifyKey(secret))?.limits).toEqual({ ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 7 });
-      await one.setKeyLimits(keyId, { requestsPerMinute: null, tokensPerMinute: null });
-      expect((await one.verifyKey(secret))?.limits).toBeNull();
-      expect(await one.setKeyLimits('nobody', {})).toBeNull();
-      const { entityId } = (await one.getKey(keyId))!;
-      const made = await one.createKey({ entityId, name: 'limited', scopes: ALL_SCOPES, limits: LIMITS });
-      expect((await two.listKeys()).map(({ limits }) => limits)).toEqual([NO_LIMITS, LIMITS]);
-      expect((await two.verifyKey(made.secret))?.limits).toEqual(LIMITS);
+      expect((await one.keys.verify(secret))?.limits).toEqual({
+        ...NO_LIMITS,
+        requestsPerMinute: 5,
+        tokensPerMinute: 7,
+      });
+      await one.keys.setLimits(keyId, { requestsPerMinute: null, tokensPerMinute: null });
+      expect((await one.keys.verify(secret))?.limits).toBeNull();
+      expect(await one.keys.setLimits('nobody', {})).toBeNull();
+      const { entityId } = (await one.keys.get(keyId))!;
+      const made = await one.keys.create({ entityId, name: 'limited', scopes: ALL_SCOPES, limits: LIMITS });
+      expect((await two.keys.list()).map(({ limits }) => limits)).toEqual([NO_LIMITS, LIMITS]);
+      expect((await two.keys.verify(made.secret))?.limits).toEqual(LIMITS);
     });
 
     it('a bucket of requests is one for all processes, and fills evenly', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { MemberFacts, NewMember } from '../contract/member.ts';
-import type { Store } from '../contract/store.ts';
+import type { MemberFacts, NewMember } from '../parts/members/members.ts';
+import type { Store } from '../parts/store.ts';
 import { type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const LEASE_MS = 30_000;
@@ -28,15 +28,15 @@ export function memberSuite(makeHarness: MakeHarness): void {
       two = await harness.open({ clock: clock.read, instanceId: 'two' });
     });
     afterEach(() => harness.destroy());
-    const live = async (store: Store) => (await store.listMembers()).map(({ id, role }) => `${role} ${id}`);
+    const live = async (store: Store) => (await store.members.list()).map(({ id, role }) => `${role} ${id}`);
 
     it('who registers is seen by all, each role of a process by itself', async () => {
       const startedAt = clock.read();
-      await two.registerMember(TRAINER, LEASE_MS);
-      await two.registerMember(ENGINE, LEASE_MS);
-      await one.registerMember(ENGINE, LEASE_MS);
+      await two.members.register(TRAINER, LEASE_MS);
+      await two.members.register(ENGINE, LEASE_MS);
+      await one.members.register(ENGINE, LEASE_MS);
       const times = { startedAt, leaseExpiresAt: startedAt + LEASE_MS };
-      expect(await one.listMembers()).toEqual([
+      expect(await one.members.list()).toEqual([
         { id: 'one', ...ENGINE, ...times },
         { id: 'two', ...ENGINE, ...times },
         { id: 'two', ...TRAINER, ...times },
@@ -45,57 +45,57 @@ export function memberSuite(makeHarness: MakeHarness): void {
 
     it('a lease that is renewed holds, with what is true by then; one that is not ends', async () => {
       const startedAt = clock.read();
-      await one.registerMember(ENGINE, LEASE_MS);
-      await two.registerMember(TRAINER, LEASE_MS);
+      await one.members.register(ENGINE, LEASE_MS);
+      await two.members.register(TRAINER, LEASE_MS);
       clock.advance(LEASE_MS - 1);
       const machineTrouble = 'the disk of the data folder is full';
       const facts = { ...IDLE, capacity: 2048, adapterDigests: ['d1', 'd2'], isDraining: true, machineTrouble };
-      expect(await one.renewMember('engine', facts, LEASE_MS)).toBe(true);
+      expect(await one.members.renew('engine', facts, LEASE_MS)).toBe(true);
       expect(await live(two)).toEqual(['engine one', 'trainer two']);
       clock.advance(1);
-      expect(await two.listMembers()).toEqual([
+      expect(await two.members.list()).toEqual([
         { id: 'one', ...ENGINE, ...facts, startedAt, leaseExpiresAt: clock.read() - 1 + LEASE_MS },
       ]);
     });
 
     it('the machine of a member from a release that does not say has no trouble', async () => {
       const { machineTrouble: _unknown, ...older } = TRAINER;
-      await one.registerMember(older as NewMember, LEASE_MS);
-      expect(await two.listMembers()).toMatchObject([{ role: 'trainer', machineTrouble: null }]);
+      await one.members.register(older as NewMember, LEASE_MS);
+      expect(await two.members.list()).toMatchObject([{ role: 'trainer', machineTrouble: null }]);
     });
 
     it('a lease that ended can be renewed until its row is removed; then the member registers again', async () => {
-      await one.registerMember(ENGINE, LEASE_MS);
+      await one.members.register(ENGINE, LEASE_MS);
       clock.advance(LEASE_MS);
       expect(await live(one)).toEqual([]);
-      expect(await one.renewMember('engine', IDLE, LEASE_MS)).toBe(true);
+      expect(await one.members.renew('engine', IDLE, LEASE_MS)).toBe(true);
       expect(await live(two)).toEqual(['engine one']);
       clock.advance(LEASE_MS);
       await two.purgeExpired();
-      expect(await one.renewMember('engine', IDLE, LEASE_MS)).toBe(false);
+      expect(await one.members.renew('engine', IDLE, LEASE_MS)).toBe(false);
       expect(await live(one)).toEqual([]);
-      await one.registerMember(ENGINE, LEASE_MS);
+      await one.members.register(ENGINE, LEASE_MS);
       expect(await live(two)).toEqual(['engine one']);
     });
 
     it('a run on the same folder takes the place of the one before it', async () => {
-      await one.registerMember(ENGINE, LEASE_MS);
+      await one.members.register(ENGINE, LEASE_MS);
       await one.close();
       clock.advance(5_000);
       const next = await harness.open({ clock: clock.read, instanceId: 'one' });
-      await next.registerMember({ ...ENGINE, url: 'http://10.0.0.7:9000', version: '1.3.0' }, LEASE_MS);
-      expect(await two.listMembers()).toMatchObject([
+      await next.members.register({ ...ENGINE, url: 'http://10.0.0.7:9000', version: '1.3.0' }, LEASE_MS);
+      expect(await two.members.list()).toMatchObject([
         { id: 'one', url: 'http://10.0.0.7:9000', version: '1.3.0', startedAt: clock.read() },
       ]);
     });
 
     it('an orderly end removes that member, and no other of its process or of its role', async () => {
       for (const store of [one, two])
-        for (const member of [ENGINE, TRAINER]) await store.registerMember(member, LEASE_MS);
-      await one.removeMember('engine');
+        for (const member of [ENGINE, TRAINER]) await store.members.register(member, LEASE_MS);
+      await one.members.remove('engine');
       expect(await live(two)).toEqual(['engine two', 'trainer one', 'trainer two']);
-      expect(await one.renewMember('engine', IDLE, LEASE_MS)).toBe(false);
-      await one.removeMember('engine');
+      expect(await one.members.renew('engine', IDLE, LEASE_MS)).toBe(false);
+      await one.members.remove('engine');
     });
   });
 }

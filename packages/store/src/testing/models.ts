@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import {
   addJob,
   addModel,
@@ -36,8 +36,8 @@ export function modelSuite(makeHarness: MakeHarness): void {
         nextStep: 1,
       });
       expect(model.runId).toBe(model.id);
-      expect(await store.getModel(model.id)).toEqual(model);
-      expect((await store.listCheckpoints({ modelId: model.id })).items).toMatchObject([
+      expect(await store.models.get(model.id)).toEqual(model);
+      expect((await store.checkpoints.list({ modelId: model.id })).items).toMatchObject([
         { step: 0, directoryKey: null, digest: null, metrics: {} },
       ]);
     });
@@ -46,60 +46,62 @@ export function modelSuite(makeHarness: MakeHarness): void {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       const digest = 'digest of checkpoints/1';
-      expect(await store.stepsOf([digest, 'other', digest])).toEqual([
+      expect(await store.checkpoints.stepsOf([digest, 'other', digest])).toEqual([
         { digest, entity: 'local', project: 'demo', name: 'agent', step: 1 },
       ]);
-      expect(await store.unusedDigests([digest, 'other'])).toEqual(['other']);
-      await store.deleteModel(model.id);
-      expect(await store.stepsOf([digest])).toEqual([]);
-      expect(await store.unusedDigests([digest])).toEqual([digest]);
+      expect(await store.checkpoints.unusedDigests([digest, 'other'])).toEqual(['other']);
+      await store.models.delete(model.id);
+      expect(await store.checkpoints.stepsOf([digest])).toEqual([]);
+      expect(await store.checkpoints.unusedDigests([digest])).toEqual([digest]);
     });
 
     it('one name in one project is one model, also when two handles make it at the same time', async () => {
       const other = await harness.open({ clock: clock.read });
-      const { id: entityId } = await store.ensureEntity('local');
+      const { id: entityId } = await store.keys.ensureEntity('local');
       const input = { entityId, project: 'demo', name: 'agent', lora: LORA };
       const results = await Promise.all([
-        store.createModel({ ...input, baseModel: 'first' }),
-        other.createModel({ ...input, baseModel: 'second' }),
+        store.models.create({ ...input, baseModel: 'first' }),
+        other.models.create({ ...input, baseModel: 'second' }),
       ]);
       expect(results.map((result) => result.kind).toSorted()).toEqual(['created', 'exists']);
       const [model, same] = results.map((result) => (result.kind === 'warm_start_missing' ? null : result.model));
       expect(model).toEqual(same);
-      const elsewhere = await store.createModel({ ...input, project: 'other', baseModel: 'first' });
+      const elsewhere = await store.models.create({ ...input, project: 'other', baseModel: 'first' });
       expect(elsewhere.kind).toBe('created');
     });
 
     it('a bare name finds one model, none, or the list of candidates', async () => {
       const first = await addModel(store, 'agent', 'one');
-      expect(await store.findModel('local', 'one', 'agent')).toEqual(first);
-      expect(await store.findModel('local', 'two', 'agent')).toBeNull();
-      expect(await store.findModelByName('local', 'agent')).toEqual({ kind: 'found', model: first });
-      expect(await store.findModelByName('local', 'nobody')).toEqual({ kind: 'none' });
-      expect(await store.findModelByName('other', 'agent')).toEqual({ kind: 'none' });
+      expect(await store.models.find('local', 'one', 'agent')).toEqual(first);
+      expect(await store.models.find('local', 'two', 'agent')).toBeNull();
+      expect(await store.models.findByName('local', 'agent')).toEqual({ kind: 'found', model: first });
+      expect(await store.models.findByName('local', 'nobody')).toEqual({ kind: 'none' });
+      expect(await store.models.findByName('other', 'agent')).toEqual({ kind: 'none' });
       const second = await addModel(store, 'agent', 'two');
-      expect(await store.findModelByName('local', 'agent')).toEqual({ kind: 'ambiguous', models: [first, second] });
+      expect(await store.models.findByName('local', 'agent')).toEqual({ kind: 'ambiguous', models: [first, second] });
     });
 
     it('rollouts begin after the last supervised job, else at step 0, whatever was deleted', async () => {
       const { id } = await addModel(store);
       await train(store, id, 'checkpoints/1');
-      expect(await store.rolloutsBeganAt(id, 1)).toBe(0);
+      expect(await store.checkpoints.rolloutsBeganAt(id, 1)).toBe(0);
       await train(store, id, 'checkpoints/2', { kind: 'sft' });
       await train(store, id, 'checkpoints/3');
-      await store.deleteCheckpoints(id, [2]);
-      expect(await Promise.all([1, 2, 3].map((step) => store.rolloutsBeganAt(id, step)))).toEqual([0, 2, 2]);
+      await store.checkpoints.delete(id, [2]);
+      expect(await Promise.all([1, 2, 3].map((step) => store.checkpoints.rolloutsBeganAt(id, step)))).toEqual([
+        0, 2, 2,
+      ]);
     });
 
     it('models are listed by entity and project', async () => {
       const names = ['a', 'b', 'c'];
       for (const name of names) await addModel(store, name, name === 'c' ? 'two' : 'one');
       const theirs = await addModel(store, 'a', 'one', 'other');
-      const { id: entityId } = await store.ensureEntity('local');
-      expect((await store.listModels({ entityId })).items.map((model) => model.name)).toEqual(names);
-      expect((await store.listModels({ entityId, project: 'one' })).items).toHaveLength(2);
-      expect((await store.listModels({ limit: 1, order: 'desc' })).items).toEqual([theirs]);
-      expect((await store.listModels({})).items).toHaveLength(4);
+      const { id: entityId } = await store.keys.ensureEntity('local');
+      expect((await store.models.list({ entityId })).items.map((model) => model.name)).toEqual(names);
+      expect((await store.models.list({ entityId, project: 'one' })).items).toHaveLength(2);
+      expect((await store.models.list({ limit: 1, order: 'desc' })).items).toEqual([theirs]);
+      expect((await store.models.list({})).items).toHaveLength(4);
     });
 
     it('deleting a model ends its jobs with an event, frees its artifacts and its name', async () => {
@@ -109,7 +111,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       const running = await addJob(store, model.id);
       const waiting = await addJob(store, model.id);
       const held = await claim(store);
-      await store.recordLog({
+      await store.trajectories.recordLog({
         modelId: model.id,
         split: 'val',
         blobKey: 'logs/1',
@@ -119,7 +121,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
         metrics: {},
       });
 
-      const result = await store.deleteModel(model.id);
+      const result = await store.models.delete(model.id);
       expect(result).toMatchObject({
         deletedCheckpoints: 3,
         deletedRun: true,
@@ -129,38 +131,38 @@ export function modelSuite(makeHarness: MakeHarness): void {
       });
       expect(result?.blobKeys).toEqual(expect.arrayContaining([running.dataKey, waiting.dataKey, 'logs/1']));
 
-      expect(await store.getModel(model.id)).toBeNull();
-      expect(await store.deleteModel(model.id)).toBeNull();
-      expect((await store.listCheckpoints({ modelId: model.id })).items).toEqual([]);
-      expect((await store.listLogs({ modelId: model.id })).items).toEqual([]);
+      expect(await store.models.get(model.id)).toBeNull();
+      expect(await store.models.delete(model.id)).toBeNull();
+      expect((await store.checkpoints.list({ modelId: model.id })).items).toEqual([]);
+      expect((await store.trajectories.listLogs({ modelId: model.id })).items).toEqual([]);
       for (const id of [running.id, waiting.id]) {
         expect(await eventTypes(store, id)).toEqual(['training_failed']);
-        expect(await store.getJob(id)).toMatchObject({ status: 'cancelled', errorMessage: 'the model was deleted' });
+        expect(await store.jobs.get(id)).toMatchObject({ status: 'cancelled', errorMessage: 'the model was deleted' });
       }
-      const finish = store.finishJobSucceeded(held.id, held.fencingToken, {
+      const finish = store.jobs.succeed(held.id, held.fencingToken, {
         directoryKey: 'x',
         digest: 'x',
         metrics: {},
       });
       await expect(finish).rejects.toMatchObject({ code: 'store.lease_lost' });
-      expect(await store.claimNextJob('worker-a', 1000)).toBeNull();
+      expect(await store.jobs.claim('worker-a', 1000)).toBeNull();
 
       const again = await addModel(store);
       expect(again.id).not.toBe(model.id);
-      expect((await store.latestCheckpoint(again.id))?.step).toBe(0);
+      expect((await store.checkpoints.latest(again.id))?.step).toBe(0);
     });
 
     it('the remains of a deleted model go after a week', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       const job = await addJob(store, model.id);
-      await store.deleteModel(model.id);
+      await store.models.delete(model.id);
       clock.advance(WEEK_MS - 1);
       expect((await store.purgeExpired()).numModels).toBe(0);
       expect(await eventTypes(store, job.id)).toEqual(['training_failed']);
       clock.advance(2);
       expect((await store.purgeExpired()).numModels).toBe(1);
-      expect(await store.listEvents({ jobId: job.id })).toBeNull();
+      expect(await store.jobs.listEvents({ jobId: job.id })).toBeNull();
     });
 
     it('deleting checkpoints counts each step once and frees an artifact with its last user', async () => {
@@ -168,44 +170,48 @@ export function modelSuite(makeHarness: MakeHarness): void {
       await train(store, model.id, 'checkpoints/1');
       await train(store, model.id, null);
       await train(store, model.id, 'checkpoints/3');
-      expect(await store.deleteCheckpoints(model.id, [1, 1, 9, -1, 9])).toEqual({
+      expect(await store.checkpoints.delete(model.id, [1, 1, 9, -1, 9])).toEqual({
         deletedCount: 1,
         notFoundSteps: [9, -1],
         directoryKeys: [],
         digests: [],
       });
-      expect(await store.deleteCheckpoints(model.id, [0, 1, 2])).toEqual({
+      expect(await store.checkpoints.delete(model.id, [0, 1, 2])).toEqual({
         deletedCount: 2,
         notFoundSteps: [1],
         directoryKeys: ['checkpoints/1'],
         digests: ['digest of checkpoints/1'],
       });
-      expect(await store.deleteCheckpoints(model.id, [])).toEqual({
+      expect(await store.checkpoints.delete(model.id, [])).toEqual({
         deletedCount: 0,
         notFoundSteps: [],
         directoryKeys: [],
         digests: [],
       });
-      expect((await store.latestCheckpoint(model.id))?.step).toBe(3);
-      expect(await store.getCheckpoint(model.id, 1)).toBeNull();
+      expect((await store.checkpoints.latest(model.id))?.step).toBe(3);
+      expect(await store.checkpoints.get(model.id, 1)).toBeNull();
     });
 
     it('a step number is never used twice, and a model without checkpoints can be trained again', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
-      await store.deleteCheckpoints(model.id, [0, 1]);
-      expect(await store.latestCheckpoint(model.id)).toBeNull();
+      await store.checkpoints.delete(model.id, [0, 1]);
+      expect(await store.checkpoints.latest(model.id)).toBeNull();
       await train(store, model.id, null);
-      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 2, directoryKey: null, digest: null });
+      expect(await store.checkpoints.latest(model.id)).toMatchObject({ step: 2, directoryKey: null, digest: null });
     });
 
     it('metrics are merged into a checkpoint', async () => {
       const model = await addModel(store);
-      await store.mergeCheckpointMetrics(model.id, 0, { a: 1, b: 2 });
-      expect((await store.mergeCheckpointMetrics(model.id, 0, { b: 3, c: 4 }))?.metrics).toEqual({ a: 1, b: 3, c: 4 });
-      expect((await store.getCheckpoint(model.id, 0))?.metrics).toEqual({ a: 1, b: 3, c: 4 });
-      expect(await store.mergeCheckpointMetrics(model.id, 7, { a: 1 })).toBeNull();
-      await expect(store.mergeCheckpointMetrics(model.id, 0, { a: Number.NaN })).rejects.toThrow('finite');
+      await store.checkpoints.mergeMetrics(model.id, 0, { a: 1, b: 2 });
+      expect((await store.checkpoints.mergeMetrics(model.id, 0, { b: 3, c: 4 }))?.metrics).toEqual({
+        a: 1,
+        b: 3,
+        c: 4,
+      });
+      expect((await store.checkpoints.get(model.id, 0))?.metrics).toEqual({ a: 1, b: 3, c: 4 });
+      expect(await store.checkpoints.mergeMetrics(model.id, 7, { a: 1 })).toBeNull();
+      await expect(store.checkpoints.mergeMetrics(model.id, 0, { a: Number.NaN })).rejects.toThrow('finite');
     });
 
     it('a log of a split replaces the last one of that split on the latest checkpoint, and nothing else', async () => {
@@ -213,20 +219,20 @@ export function modelSuite(makeHarness: MakeHarness): void {
       await train(store, model.id, 'checkpoints/1', { metrics: { 'train/policy_loss': 0.5 } });
       const counts = { numGroups: 2, numTrajectories: 8, numExceptions: 1 };
       const log = (split: string, metrics: Record<string, number>) =>
-        store.recordLog({ modelId: model.id, split, blobKey: `logs/${split}`, ...counts, metrics });
+        store.trajectories.recordLog({ modelId: model.id, split, blobKey: `logs/${split}`, ...counts, metrics });
       await log('val', { 'val/reward': 0.1, 'val/old': 1 });
       await log('train', { 'train/reward': 0.7 });
       const recorded = await log('val', { 'val/reward': 0.2 });
       expect(recorded).toMatchObject({ step: 1, split: 'val', ...counts });
       const expected = { 'train/policy_loss': 0.5, 'train/reward': 0.7, 'val/reward': 0.2 };
-      expect((await store.latestCheckpoint(model.id))?.metrics).toEqual(expected);
-      expect((await store.getCheckpoint(model.id, 0))?.metrics).toEqual({});
-      expect((await store.listLogs({ modelId: model.id, split: 'val' })).items).toHaveLength(2);
+      expect((await store.checkpoints.latest(model.id))?.metrics).toEqual(expected);
+      expect((await store.checkpoints.get(model.id, 0))?.metrics).toEqual({});
+      expect((await store.trajectories.listLogs({ modelId: model.id, split: 'val' })).items).toHaveLength(2);
 
       await train(store, model.id, 'checkpoints/2');
       await log('val', { 'val/reward': 0.9 });
-      expect((await store.getCheckpoint(model.id, 1))?.metrics).toEqual(expected);
-      expect((await store.getCheckpoint(model.id, 2))?.metrics).toEqual({ 'val/reward': 0.9 });
+      expect((await store.checkpoints.get(model.id, 1))?.metrics).toEqual(expected);
+      expect((await store.checkpoints.get(model.id, 2))?.metrics).toEqual({ 'val/reward': 0.9 });
     });
   });
 }

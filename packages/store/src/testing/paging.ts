@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Page } from '../contract/page.ts';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { addJob, addModel, claim, type MakeHarness, type StoreHarness, train } from './harness.ts';
 
 interface Listing {
@@ -26,12 +26,12 @@ export function pagingSuite(makeHarness: MakeHarness): void {
         fc.asyncProperty(deletionPlan(), order, async (plan, direction) => {
           const model = await addModel(store, `m${run++}`);
           for (let i = 1; i < plan.numItems; i++) await train(store, model.id, null);
-          const all = (await store.listCheckpoints({ modelId: model.id, limit: 1000, order: direction })).items;
+          const all = (await store.checkpoints.list({ modelId: model.id, limit: 1000, order: direction })).items;
           const steps = new Map(all.map((checkpoint) => [checkpoint.id, checkpoint.step]));
           const walk = await readAllPages(all, plan, {
-            page: (after, limit) => store.listCheckpoints({ modelId: model.id, after, limit, order: direction }),
+            page: (after, limit) => store.checkpoints.list({ modelId: model.id, after, limit, order: direction }),
             remove: async (id) => {
-              await store.deleteCheckpoints(model.id, [steps.get(id) ?? -1]);
+              await store.checkpoints.delete(model.id, [steps.get(id) ?? -1]);
             },
           });
           expect(walk.seen).toEqual(walk.survivors);
@@ -46,10 +46,10 @@ export function pagingSuite(makeHarness: MakeHarness): void {
         fc.asyncProperty(deletionPlan(), async (plan) => {
           const project = `p${run++}`;
           for (let i = 0; i < plan.numItems; i++) await addModel(store, `m${i}`, project);
-          const walk = await readAllPages((await store.listModels({ project, limit: 1000 })).items, plan, {
-            page: (after, limit) => store.listModels({ project, after, limit }),
+          const walk = await readAllPages((await store.models.list({ project, limit: 1000 })).items, plan, {
+            page: (after, limit) => store.models.list({ project, after, limit }),
             remove: async (id) => {
-              await store.deleteModel(id);
+              await store.models.delete(id);
             },
           });
           expect(walk.seen).toEqual(walk.survivors);
@@ -62,17 +62,17 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       const { id: jobId } = await addJob(store, (await addModel(store)).id);
       const held = await claim(store);
       const append = (index: number) =>
-        store.appendEvent(jobId, held.fencingToken, { type: 'gradient_step', data: { index } });
+        store.jobs.appendEvent(jobId, held.fencingToken, { type: 'gradient_step', data: { index } });
       for (let i = 0; i < 5; i++) await append(i);
-      const first = await store.listEvents({ jobId, limit: 3 });
+      const first = await store.jobs.listEvents({ jobId, limit: 3 });
       expect(first?.hasMore).toBe(true);
       await append(5);
-      await store.finishJobSucceeded(jobId, held.fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      await store.jobs.succeed(jobId, held.fencingToken, { directoryKey: null, digest: null, metrics: {} });
       const after = first?.items.at(-1)?.id ?? null;
-      const rest = await store.listEvents({ jobId, limit: 100, after });
+      const rest = await store.jobs.listEvents({ jobId, limit: 100, after });
       expect(rest?.items.map((event) => event.data['index'] ?? event.type)).toEqual([3, 4, 5, 'training_ended']);
       expect(rest?.hasMore).toBe(false);
-      const end = await store.listEvents({ jobId, after: rest?.items.at(-1)?.id ?? null });
+      const end = await store.jobs.listEvents({ jobId, after: rest?.items.at(-1)?.id ?? null });
       expect(end).toEqual({ items: [], hasMore: false });
     });
 
@@ -80,7 +80,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       const model = await addModel(store);
       for (let i = 0; i < 3; i++) await train(store, model.id, null);
       const page = async (limit: number, after: string | null = null) =>
-        store.listCheckpoints({ modelId: model.id, limit, after });
+        store.checkpoints.list({ modelId: model.id, limit, after });
       expect([(await page(3)).hasMore, (await page(4)).hasMore, (await page(5)).hasMore]).toEqual([true, false, false]);
       const first = await page(2);
       const second = await page(2, first.items.at(-1)?.id);
@@ -90,9 +90,9 @@ export function pagingSuite(makeHarness: MakeHarness): void {
 
     it('a cursor of another list, or of nothing, is refused', async () => {
       const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
-      const foreign = (await store.latestCheckpoint(two.id))?.id ?? '';
+      const foreign = (await store.checkpoints.latest(two.id))?.id ?? '';
       for (const after of [foreign, 'nonsense', '']) {
-        const page = store.listCheckpoints({ modelId: one.id, after });
+        const page = store.checkpoints.list({ modelId: one.id, after });
         await expect(page).rejects.toMatchObject({ code: 'store.cursor_unknown' });
       }
     });
@@ -100,7 +100,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
     it('a limit that is not an integer in 1..1000 is a bug of the caller', async () => {
       const model = await addModel(store);
       for (const limit of [0, -1, 1001, 1.5, Number.NaN]) {
-        await expect(store.listCheckpoints({ modelId: model.id, limit })).rejects.toThrow('limit');
+        await expect(store.checkpoints.list({ modelId: model.id, limit })).rejects.toThrow('limit');
       }
     });
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../parts/store.ts';
 import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -16,10 +16,10 @@ export function runSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    const stateOf = async (modelId: string) => (await store.getModelStates([modelId])).get(modelId);
+    const stateOf = async (modelId: string) => (await store.models.getStates([modelId])).get(modelId);
     const counts = { numGroups: 1, numTrajectories: 4, numExceptions: 0 };
     const log = (modelId: string, split: string, reward: number) =>
-      store.recordLog({
+      store.trajectories.recordLog({
         modelId,
         split,
         blobKey: `logs/${split}`,
@@ -33,7 +33,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       return {
         id,
         step: (index: number, metrics: Record<string, number>, rolloutMetrics: Record<string, number> = {}) =>
-          store.appendEvent(id, fencingToken, {
+          store.jobs.appendEvent(id, fencingToken, {
             type: 'gradient_step',
             data: {},
             dedupeKey: `gradient_step:${index}`,
@@ -41,11 +41,11 @@ export function runSuite(makeHarness: MakeHarness): void {
             rolloutMetrics,
           }),
         end: (rolloutMetrics: Record<string, number> = {}) =>
-          store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {}, rolloutMetrics }),
+          store.jobs.succeed(id, fencingToken, { directoryKey: null, digest: null, metrics: {}, rolloutMetrics }),
       };
     };
     const read = async (modelId: string, name: string, axis: 'step' | 'gradient_step', maxPoints = 100) =>
-      (await store.readSeries({ modelId, names: [name], axis, maxPoints }))[0];
+      (await store.runs.readSeries({ modelId, names: [name], axis, maxPoints }))[0];
 
     it('a step has a point in each of many series, and names that are kept alike are one series', async () => {
       const { id: modelId } = await addModel(store);
@@ -58,7 +58,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         'z/\uFFFD': 2,
       });
       await step(2, {});
-      expect(await store.listSeries(modelId)).toEqual([
+      expect(await store.runs.listSeries(modelId)).toEqual([
         ...names.map((name, index) => ({ name, numPoints: 2, last: { value: -1 - index, step: 1 } })),
         { name: 'z/\uFFFD', numPoints: 2, last: { value: 2, step: 1 } },
       ]);
@@ -79,7 +79,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       ).join('');
       await step(0, { [name]: 1 });
       await step(1, { [`${name}${name.repeat(20)}`]: 2 });
-      expect(await store.listSeries(modelId)).toEqual([{ name, numPoints: 2, last: { value: 2, step: 1 } }]);
+      expect(await store.runs.listSeries(modelId)).toEqual([{ name, numPoints: 2, last: { value: 2, step: 1 } }]);
       expect(await read(modelId, name, 'gradient_step')).toMatchObject({ numPlaces: 2 });
     });
 
@@ -116,7 +116,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       const second = await begin(modelId);
       await second.step(0, { 'train/loss': 1 });
 
-      expect(await store.listSeries(modelId)).toEqual([
+      expect(await store.runs.listSeries(modelId)).toEqual([
         { name: 'train/loss', numPoints: 3, last: { value: 1, step: 2 } },
         { name: 'train/reward', numPoints: 1, last: { value: 0.25, step: 1 } },
         { name: 'val/reward', numPoints: 2, last: { value: 0.5, step: 1 } },
@@ -144,18 +144,18 @@ export function runSuite(makeHarness: MakeHarness): void {
         points: [],
       });
       expect(await read(modelId, 'unknown', 'step')).toEqual({ name: 'unknown', numPlaces: 0, points: [] });
-      expect((await store.getModel(modelId))?.numGradientSteps).toBe(3);
+      expect((await store.models.get(modelId))?.numGradientSteps).toBe(3);
     });
 
     it('the points of a job are at the step that it leads to, also behind checkpoints that were deleted', async () => {
       const { id: modelId } = await addModel(store);
       const steps = [];
       for (const [index, deleted] of [[], [], [2], [1, 3]].entries()) {
-        await store.deleteCheckpoints(modelId, deleted);
+        await store.checkpoints.delete(modelId, deleted);
         const job = await begin(modelId);
         await job.step(0, { 'train/loss': index });
         steps.push((await job.end()).checkpoint.step);
-        expect((await store.listEvents({ jobId: job.id }))?.items.at(-1)).toMatchObject({
+        expect((await store.jobs.listEvents({ jobId: job.id }))?.items.at(-1)).toMatchObject({
           type: 'training_ended',
           data: { step: steps.at(-1) },
         });
@@ -175,7 +175,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       await first.end();
       // Nothing to train: the end of the job has the metrics.
       await (await begin(modelId)).end({ 'train/reward': 0.5 });
-      await store.deleteCheckpoints(modelId, [2]);
+      await store.checkpoints.delete(modelId, [2]);
       const third = await begin(modelId);
       await third.step(0, { 'train/loss': 1 }, { 'train/reward': 0.75 });
       await third.end();
@@ -194,20 +194,20 @@ export function runSuite(makeHarness: MakeHarness): void {
 
     it('the best checkpoint has the highest reward of a split that is not trained on, of training if there is none', async () => {
       const { id: modelId } = await addModel(store);
-      expect(await store.bestCheckpoint(modelId)).toBeNull();
+      expect(await store.runs.bestCheckpoint(modelId)).toBeNull();
       for (const reward of [0.25, 0.75, 0.75, 0.5]) {
         const job = await begin(modelId);
         await job.step(0, {}, { 'train/reward': reward });
         await job.end();
       }
       const best = { step: 1, metric: 'train/reward', value: 0.75 };
-      expect(await store.bestCheckpoint(modelId)).toEqual(best);
+      expect(await store.runs.bestCheckpoint(modelId)).toEqual(best);
       expect(await stateOf(modelId)).toMatchObject({ best });
-      await store.deleteCheckpoints(modelId, [1]);
-      expect(await store.bestCheckpoint(modelId)).toEqual({ ...best, step: 2 });
+      await store.checkpoints.delete(modelId, [1]);
+      expect(await store.runs.bestCheckpoint(modelId)).toEqual({ ...best, step: 2 });
       await log(modelId, 'val', 0.125);
-      expect(await store.bestCheckpoint(modelId)).toEqual({ step: 4, metric: 'val/reward', value: 0.125 });
-      expect(await store.bestCheckpoint('unknown')).toBeNull();
+      expect(await store.runs.bestCheckpoint(modelId)).toEqual({ step: 4, metric: 'val/reward', value: 0.125 });
+      expect(await store.runs.bestCheckpoint('unknown')).toBeNull();
     });
 
     it('the states of many models are those of each by itself', async () => {
@@ -221,11 +221,11 @@ export function runSuite(makeHarness: MakeHarness): void {
           if (index === 1 && modelId === ids[2]) await log(modelId, 'val', 0.125);
         }
       // Step 1 was sampled from for the second reward, of which the best is left at step 2.
-      await store.deleteCheckpoints(ids[1]!, [1]);
+      await store.checkpoints.delete(ids[1]!, [1]);
       await addJob(store, ids[0]!);
-      await store.deleteModel(ids[3]!);
-      await store.deleteCheckpoints(ids[4]!, [0]);
-      const states = await store.getModelStates([...ids, 'unknown']);
+      await store.models.delete(ids[3]!);
+      await store.checkpoints.delete(ids[4]!, [0]);
+      const states = await store.models.getStates([...ids, 'unknown']);
       expect([...states.keys()].toSorted()).toEqual(ids.filter((_, index) => index !== 3).toSorted());
       expect(Object.fromEntries(ids.map((id, index) => [index, states.get(id)]))).toMatchObject({
         0: {
@@ -250,7 +250,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         4: { latest: null, numCheckpoints: 0, reward: null, best: null, jobs: { queued: 0, running: 0, paused: 0 } },
       });
       for (const id of ids) expect(await stateOf(id)).toEqual(states.get(id));
-      expect(await store.bestCheckpoint(ids[2]!)).toEqual(states.get(ids[2]!)?.best);
+      expect(await store.runs.bestCheckpoint(ids[2]!)).toEqual(states.get(ids[2]!)?.best);
     });
 
     it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {
@@ -271,7 +271,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         next = last + 1;
       }
       expect(next).toBe(103);
-      const part = await store.readSeries({
+      const part = await store.runs.readSeries({
         modelId,
         names: ['train/loss'],
         axis: 'gradient_step',
@@ -286,21 +286,21 @@ export function runSuite(makeHarness: MakeHarness): void {
       const { id: modelId } = await addModel(store);
       const job = await begin(modelId);
       await expect(job.step(0, { 'train/a': 1, 'train/b': Number.NaN })).rejects.toThrow('train/b');
-      expect(await store.listSeries(modelId)).toEqual([]);
-      await store.pauseJob(job.id);
+      expect(await store.runs.listSeries(modelId)).toEqual([]);
+      await store.jobs.pause(job.id);
       await expect(job.step(0, { 'train/a': 1 })).rejects.toMatchObject({ code: 'store.lease_lost' });
-      expect(await store.listSeries(modelId)).toEqual([]);
-      expect((await store.getModel(modelId))?.numGradientSteps).toBe(0);
+      expect(await store.runs.listSeries(modelId)).toEqual([]);
+      expect((await store.models.get(modelId))?.numGradientSteps).toBe(0);
     });
 
     it('a run goes with its model, and another model of its name begins anew', async () => {
       const { id: modelId } = await addModel(store);
       await log(modelId, 'val', 0.1);
-      expect(await store.deleteModel(modelId)).toMatchObject({ deletedRun: true });
-      expect(await store.listSeries(modelId)).toEqual([]);
+      expect(await store.models.delete(modelId)).toMatchObject({ deletedRun: true });
+      expect(await store.runs.listSeries(modelId)).toEqual([]);
       expect(await read(modelId, 'val/reward', 'step')).toMatchObject({ numPlaces: 0 });
       const again = await addModel(store);
-      expect(await store.listSeries(again.id)).toEqual([]);
+      expect(await store.runs.listSeries(again.id)).toEqual([]);
     });
 
     it('a job starts once in the feed, and resumes after a pause, a restart or a lost lease', async () => {
@@ -308,15 +308,15 @@ export function runSuite(makeHarness: MakeHarness): void {
       await begin(model.id);
       await store.recoverAfterRestart();
       const held = await claim(store);
-      await store.releaseLease(held.id, held.fencingToken);
+      await store.jobs.release(held.id, held.fencingToken);
       await claim(store);
       clock.advance(60_000 * 60);
       await claim(store);
-      await store.pauseJob(held.id);
-      await store.resumeJob(held.id);
+      await store.jobs.pause(held.id);
+      await store.jobs.resume(held.id);
       const again = await claim(store);
-      await store.finishJobFailed(again.id, again.fencingToken, 'x');
-      const told = (await store.listFeed({ entityId: model.entityId })).filter(({ type }) => type.startsWith('job_'));
+      await store.jobs.fail(again.id, again.fencingToken, 'x');
+      const told = (await store.feed.list({ entityId: model.entityId })).filter(({ type }) => type.startsWith('job_'));
       expect(told.map(({ type, data }) => [type, data['status']])).toEqual([
         ['job_queued', undefined],
         ['job_started', undefined],
@@ -334,16 +334,16 @@ export function runSuite(makeHarness: MakeHarness): void {
       const other = await addModel(store, 'agent', 'demo', 'other');
       const job = await begin(model.id);
       await job.step(0, { 'train/loss': 1 });
-      await store.pauseJob(job.id);
-      await store.pauseJob(job.id);
-      await store.resumeJob(job.id);
-      await store.cancelJob(job.id, 'enough');
+      await store.jobs.pause(job.id);
+      await store.jobs.pause(job.id);
+      await store.jobs.resume(job.id);
+      await store.jobs.cancel(job.id, 'enough');
       await log(model.id, 'val', 1);
       await train(store, model.id, 'checkpoints/1');
-      await store.deleteCheckpoints(model.id, [1, 7]);
-      await store.deleteModel(other.id);
+      await store.checkpoints.delete(model.id, [1, 7]);
+      await store.models.delete(other.id);
 
-      const own = await store.listFeed({ entityId: model.entityId });
+      const own = await store.feed.list({ entityId: model.entityId });
       expect(own.map(({ type }) => type)).toEqual([
         'model_created',
         'job_queued',
@@ -365,44 +365,44 @@ export function runSuite(makeHarness: MakeHarness): void {
         data: { error_message: 'enough' },
       });
       expect(own.at(-1)?.data).toEqual({ steps: [1] });
-      const all = await store.listFeed({});
+      const all = await store.feed.list({});
       expect(all.filter(({ entityId }) => entityId === other.entityId).map(({ type }) => type)).toEqual([
         'model_created',
         'model_deleted',
       ]);
       const positions = all.map(({ position }) => position);
       expect(positions).toEqual(positions.toSorted((first, second) => first - second));
-      expect(await store.lastFeedPosition()).toBe(positions.at(-1));
-      expect(await store.listFeed({ after: positions[2] ?? 0, limit: 2 })).toEqual(all.slice(3, 5));
-      expect(await store.listFeed({ order: 'desc', limit: 2 })).toEqual(all.toReversed().slice(0, 2));
-      expect(await store.listFeed({ order: 'desc', after: positions[2] ?? 0 })).toEqual(all.slice(0, 2).toReversed());
-      expect(await store.listFeed({ modelId: other.id })).toHaveLength(2);
+      expect(await store.feed.lastPosition()).toBe(positions.at(-1));
+      expect(await store.feed.list({ after: positions[2] ?? 0, limit: 2 })).toEqual(all.slice(3, 5));
+      expect(await store.feed.list({ order: 'desc', limit: 2 })).toEqual(all.toReversed().slice(0, 2));
+      expect(await store.feed.list({ order: 'desc', after: positions[2] ?? 0 })).toEqual(all.slice(0, 2).toReversed());
+      expect(await store.feed.list({ modelId: other.id })).toHaveLength(2);
 
       clock.advance(8 * DAY_MS);
       await store.purgeExpired();
-      expect(await store.listFeed({})).toEqual([]);
+      expect(await store.feed.list({})).toEqual([]);
       await addModel(store, 'later');
-      expect((await store.listFeed({}))[0]?.position).toBeGreaterThan(positions.at(-1) ?? 0);
+      expect((await store.feed.list({}))[0]?.position).toBeGreaterThan(positions.at(-1) ?? 0);
     });
 
     it('trackers outside are remembered by name: how far each was told, and its runs until their models are forgotten', async () => {
       const { id: modelId } = await addModel(store);
-      expect(await store.getTrackerPosition('mlflow')).toBeNull();
+      expect(await store.runs.trackerPosition('mlflow')).toBeNull();
       const run = { id: 'r1', url: null, numGradientSteps: 0 };
-      await store.setTrackedRun('mlflow', modelId, run);
-      await store.advanceTracker('mlflow', 7, new Map([[modelId, 3]]));
-      await store.advanceTracker('other', 1, new Map([[modelId, 9]]));
-      expect(await store.getTrackerPosition('mlflow')).toBe(7);
-      expect(await store.getTrackedRun('mlflow', modelId)).toEqual({ ...run, numGradientSteps: 3 });
-      expect(await store.getTrackedRun('other', modelId)).toBeNull();
+      await store.runs.setTracked('mlflow', modelId, run);
+      await store.runs.advanceTracker('mlflow', 7, new Map([[modelId, 3]]));
+      await store.runs.advanceTracker('other', 1, new Map([[modelId, 9]]));
+      expect(await store.runs.trackerPosition('mlflow')).toBe(7);
+      expect(await store.runs.getTracked('mlflow', modelId)).toEqual({ ...run, numGradientSteps: 3 });
+      expect(await store.runs.getTracked('other', modelId)).toBeNull();
       const moved = { id: 'r2', url: 'http://there', numGradientSteps: 3 };
-      await store.setTrackedRun('mlflow', modelId, moved);
-      await store.deleteModel(modelId);
-      expect(await store.getTrackedRun('mlflow', modelId)).toEqual(moved);
+      await store.runs.setTracked('mlflow', modelId, moved);
+      await store.models.delete(modelId);
+      expect(await store.runs.getTracked('mlflow', modelId)).toEqual(moved);
       clock.advance(8 * DAY_MS);
       expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
-      expect(await store.getTrackedRun('mlflow', modelId)).toBeNull();
-      await store.setTrackedRun('mlflow', modelId, null);
+      expect(await store.runs.getTracked('mlflow', modelId)).toBeNull();
+      await store.runs.setTracked('mlflow', modelId, null);
     });
 
     it('the state of a model counts its checkpoints and its live jobs; the queue has everyone in their place', async () => {
@@ -410,23 +410,23 @@ export function runSuite(makeHarness: MakeHarness): void {
       const other = await addModel(store, 'agent', 'demo', 'other');
       await train(store, model.id, 'checkpoints/1', { metrics: { 'train/loss': 1 } });
       const theirs = await addJob(store, other.id);
-      await store.pauseJob(theirs.id);
+      await store.jobs.pause(theirs.id);
       const running = await begin(model.id);
       const paused = await addJob(store, model.id);
-      await store.pauseJob(paused.id);
+      await store.jobs.pause(paused.id);
       const waiting = await addJob(store, model.id);
       expect(await stateOf(model.id)).toMatchObject({
         latest: { step: 1, metrics: { 'train/loss': 1 } },
         numCheckpoints: 2,
         jobs: { queued: 1, running: 1, paused: 1 },
       });
-      const queue = await store.listQueue({ entityId: model.entityId, limit: 10 });
+      const queue = await store.jobs.listQueue({ entityId: model.entityId, limit: 10 });
       expect(queue.map(({ job, numAhead }) => [job.id, numAhead])).toEqual([
         [running.id, 0],
         [paused.id, 1],
         [waiting.id, 1],
       ]);
-      expect(await store.listQueue({ limit: 1 })).toMatchObject([{ job: { id: theirs.id }, numAhead: 0 }]);
+      expect(await store.jobs.listQueue({ limit: 1 })).toMatchObject([{ job: { id: theirs.id }, numAhead: 0 }]);
       expect(await stateOf('unknown')).toBeUndefined();
     });
 
@@ -435,10 +435,10 @@ export function runSuite(makeHarness: MakeHarness): void {
       const two = await addModel(store, 'agent', 'two');
       const first = await addJob(store, one.id);
       const second = await addJob(store, two.id);
-      const taught = await store.enqueueJob({ modelId: two.id, kind: 'sft', config: {}, dataKey: 'sft/1' });
-      await store.cancelJob(first.id, 'enough');
+      const taught = await store.jobs.enqueue({ modelId: two.id, kind: 'sft', config: {}, dataKey: 'sft/1' });
+      await store.jobs.cancel(first.id, 'enough');
       const { entityId } = one;
-      const ids = async (filter: object) => (await store.listJobs({ entityId, ...filter })).items.map(({ id }) => id);
+      const ids = async (filter: object) => (await store.jobs.list({ entityId, ...filter })).items.map(({ id }) => id);
       expect(await ids({})).toEqual([first.id, second.id, taught?.id]);
       expect(await ids({ project: 'two' })).toEqual([second.id, taught?.id]);
       expect(await ids({ kind: 'sft' })).toEqual([taught?.id]);
@@ -449,16 +449,16 @@ export function runSuite(makeHarness: MakeHarness): void {
     it('usage is told apart by project, key, model, kind and day, of its entity alone', async () => {
       const usage = { keyId: 'k1', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
       const record = (part: object) =>
-        void store.recordUsage({ ...usage, promptTokens: 10, completionTokens: 1, ...part });
+        void store.usage.record({ ...usage, promptTokens: 10, completionTokens: 1, ...part });
       record({});
       record({ project: 'p', keyId: 'k2' });
       record({ entityId: 'other' });
       const from = clock.read();
-      await store.groupUsage({ entityId: 'e', by: [], from, to: from + 1, limit: 1 });
+      await store.usage.group({ entityId: 'e', by: [], from, to: from + 1, limit: 1 });
       clock.advance(DAY_MS);
       record({ model: 'agent', promptTokens: 5 });
-      const group = (by: Parameters<Store['groupUsage']>[0]['by'], limit = 100) =>
-        store.groupUsage({ entityId: 'e', by, from, to: from + 10 * DAY_MS, limit });
+      const group = (by: Parameters<Store['usage']['group']>[0]['by'], limit = 100) =>
+        store.usage.group({ entityId: 'e', by, from, to: from + 10 * DAY_MS, limit });
       const sums = (numRequests: number, promptTokens: number) => ({
         numRequests,
         promptTokens,
@@ -476,7 +476,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       ]);
       expect(await group(['kind', 'project'])).toHaveLength(2);
       expect(await group(['key', 'model'], 2)).toHaveLength(2);
-      expect(await store.groupUsage({ entityId: 'nobody', by: [], from, to: from + 1, limit: 1 })).toEqual([]);
+      expect(await store.usage.group({ entityId: 'nobody', by: [], from, to: from + 1, limit: 1 })).toEqual([]);
     });
   });
 }

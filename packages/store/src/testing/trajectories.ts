@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../contract/store.ts';
-import type { TrajectoryQuery } from '../contract/trajectory.ts';
+import type { Store } from '../parts/store.ts';
+import type { TrajectoryQuery } from '../parts/trajectories/trajectories.ts';
 import { addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -19,7 +19,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
 
     let numBlobs = 0;
     const submit = async (modelId: string, rewards: number[][]) => {
-      const job = await store.enqueueJob({
+      const job = await store.jobs.enqueue({
         modelId,
         kind: 'rl',
         config: {},
@@ -31,9 +31,11 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
     const log = async (modelId: string, split: string, rewards: number[][]) => {
       const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
       const blobKey = `logs/t${numBlobs++}`;
-      return (await store.recordLog({ modelId, split, blobKey, ...counts, metrics: {}, rewards }))?.id ?? '';
+      return (
+        (await store.trajectories.recordLog({ modelId, split, blobKey, ...counts, metrics: {}, rewards }))?.id ?? ''
+      );
     };
-    const ids = async (query: TrajectoryQuery) => (await store.listTrajectories(query)).items.map(({ id }) => id);
+    const ids = async (query: TrajectoryQuery) => (await store.trajectories.list(query)).items.map(({ id }) => id);
 
     it('those of jobs and logs are listed in order, by step, split, job, log and group', async () => {
       const { id: modelId } = await addModel(store);
@@ -51,9 +53,9 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await ids({ modelId, split: 'val', step: 1 })).toEqual(all.slice(3));
       expect(await ids({ modelId, step: 0 })).toEqual([]);
       expect(await ids({ modelId, jobId, groupIndex: 0 })).toEqual(all.slice(0, 2));
-      expect(await store.getTrajectory(`${jobId}.2.0`)).toEqual({
+      expect(await store.trajectories.get(`${jobId}.2.0`)).toEqual({
         id: `${jobId}.2.0`,
-        entityId: (await store.getModel(modelId))?.entityId,
+        entityId: (await store.models.get(modelId))?.entityId,
         modelId,
         jobId,
         logId: null,
@@ -65,17 +67,17 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         outcome: null,
         advantage: null,
         promptDigest: null,
-        blobKey: (await store.getJob(jobId))?.dataKey,
+        blobKey: (await store.jobs.get(jobId))?.dataKey,
       });
-      expect(await store.getTrajectory(`${logId}.0.0`)).toMatchObject({ jobId: null, logId, split: 'val' });
+      expect(await store.trajectories.get(`${logId}.0.0`)).toMatchObject({ jobId: null, logId, split: 'val' });
       for (const unknown of [`${jobId}.1.0`, `${jobId}.0.2`, jobId, '', 'x.0.0', `${jobId}.0.0.0`])
-        expect(await store.getTrajectory(unknown)).toBeNull();
+        expect(await store.trajectories.get(unknown)).toBeNull();
     });
 
     it('those of the same prompt are found over jobs, logs and steps', async () => {
       const { id: modelId } = await addModel(store);
       const add = async (rewards: number[][], prompts: (string | null)[][]) => {
-        const job = await store.enqueueJob({
+        const job = await store.jobs.enqueue({
           modelId,
           kind: 'rl',
           config: {},
@@ -87,14 +89,14 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       };
       const first = await add([[1, 0], [0.5]], [['a', 'b'], ['a']]);
       const { fencingToken } = await claim(store);
-      await store.finishJobSucceeded(first, fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      await store.jobs.succeed(first, fencingToken, { directoryKey: null, digest: null, metrics: {} });
       const second = await add([[2], [3]], [[null], ['a']]);
       expect(await ids({ modelId, promptDigest: 'a' })).toEqual([`${first}.0.0`, `${first}.1.0`, `${second}.1.0`]);
       expect(await ids({ modelId, promptDigest: 'a', jobId: second })).toEqual([`${second}.1.0`]);
       expect(await ids({ modelId, promptDigest: 'b' })).toEqual([`${first}.0.1`]);
       expect(await ids({ modelId, promptDigest: 'none' })).toEqual([]);
-      expect(await store.getTrajectory(`${second}.0.0`)).toMatchObject({ promptDigest: null });
-      expect(await store.getTrajectory(`${second}.1.0`)).toMatchObject({ promptDigest: 'a' });
+      expect(await store.trajectories.get(`${second}.0.0`)).toMatchObject({ promptDigest: null });
+      expect(await store.trajectories.get(`${second}.1.0`)).toMatchObject({ promptDigest: 'a' });
     });
 
     it('a model with many goes in parts, and is whole or gone to whoever looks meanwhile', async () => {
@@ -103,7 +105,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       const rewards = Array.from({ length: 250 }, () => Array.from({ length: 10 }, (_, index) => index));
       const jobId = await submit(modelId, rewards);
       await submit(other.id, [[1]]);
-      await store.recordLog({
+      await store.trajectories.recordLog({
         modelId,
         split: 'val',
         blobKey: 'logs/many',
@@ -113,18 +115,18 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         numExceptions: 0,
       });
       const seen = async () => [
-        (await store.listTrajectories({ modelId, limit: 1000 })).items.length,
-        (await store.listTrajectories({ modelId, jobId, limit: 1000 })).items.length,
-        (await store.listSeries(modelId)).length,
-        (await store.getTrajectory(`${jobId}.0.0`)) === null ? 0 : 1,
+        (await store.trajectories.list({ modelId, limit: 1000 })).items.length,
+        (await store.trajectories.list({ modelId, jobId, limit: 1000 })).items.length,
+        (await store.runs.listSeries(modelId)).length,
+        (await store.trajectories.get(`${jobId}.0.0`)) === null ? 0 : 1,
       ];
       expect(await seen()).toEqual([1000, 1000, 1, 1]);
       let isOver = false;
-      const deleting = store.deleteModel(modelId).finally(() => (isOver = true));
+      const deleting = store.models.delete(modelId).finally(() => (isOver = true));
       let numLooks = 0;
       let isGone = false;
       while (!isOver) {
-        isGone ||= (await store.getModel(modelId)) === null;
+        isGone ||= (await store.models.get(modelId)) === null;
         const [listed, ofJob, numSeries, one] = await seen();
         // A read is several statements, so the trajectory may disappear between them; it never returns.
         if (isGone) expect([listed, ofJob, numSeries, one]).toEqual([0, 0, 0, 0]);
@@ -150,7 +152,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         const seen: { id: string; reward: number }[] = [];
         let after: string | null = null;
         for (;;) {
-          const page = await store.listTrajectories({ modelId, sort: 'reward', order, after, limit: 10 });
+          const page = await store.trajectories.list({ modelId, sort: 'reward', order, after, limit: 10 });
           seen.push(...page.items);
           after = page.items.at(-1)?.id ?? null;
           if (!page.hasMore) break;
@@ -158,11 +160,11 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         expect(new Set(seen.map(({ id }) => id)).size).toBe(117);
         expect(seen.map(({ reward }) => reward)).toEqual(order === 'asc' ? expected : expected.toReversed());
       }
-      await expect(store.listTrajectories({ modelId, after: 'nonsense' })).rejects.toMatchObject({
+      await expect(store.trajectories.list({ modelId, after: 'nonsense' })).rejects.toMatchObject({
         code: 'store.cursor_unknown',
       });
       await log(modelId, 'val', [[Infinity, -Infinity]]);
-      const [most] = (await store.listTrajectories({ modelId, sort: 'reward', order: 'desc', limit: 1 })).items;
+      const [most] = (await store.trajectories.list({ modelId, sort: 'reward', order: 'desc', limit: 1 })).items;
       expect(most?.reward).toBe(Number.MAX_VALUE);
     });
 
@@ -179,14 +181,14 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
           ],
         ];
         const event = { type: 'training_started', data: {}, dedupeKey: 'training_started' };
-        await store.appendEvent(id, fencingToken, { ...event, outcomes });
+        await store.jobs.appendEvent(id, fencingToken, { ...event, outcomes });
         const other = [[{ outcome: 'other', advantage: 2 }]];
-        await store.appendEvent(id, fencingToken, { ...event, outcomes: other });
-        await store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} });
+        await store.jobs.appendEvent(id, fencingToken, { ...event, outcomes: other });
+        await store.jobs.succeed(id, fencingToken, { directoryKey: null, digest: null, metrics: {} });
       };
       await finish();
       await finish();
-      expect((await store.listTrajectories({ modelId, jobId: first })).items).toMatchObject([
+      expect((await store.trajectories.list({ modelId, jobId: first })).items).toMatchObject([
         { step: 0, outcome: 'trained', advantage: 1 },
         { step: 0, outcome: 'zero_advantage', advantage: null },
       ]);
@@ -199,7 +201,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       const jobId = await submit(modelId, [[1, 0, 0.5]]);
       const { fencingToken } = await claim(store);
       const step = (gradientStep: number, trajectories: number[], maxBytes = 1000) =>
-        store.appendEvent(jobId, fencingToken, {
+        store.jobs.appendEvent(jobId, fencingToken, {
           type: 'gradient_step',
           data: {},
           dedupeKey: `gradient_step:${gradientStep}`,
@@ -214,7 +216,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
           },
         });
       const kept = async (trajectoryIndex: number) =>
-        (await store.listTokenTraces(`${jobId}.0.${trajectoryIndex}`)).map(({ gradientStep, trace }) => {
+        (await store.trajectories.listTraces(`${jobId}.0.${trajectoryIndex}`)).map(({ gradientStep, trace }) => {
           expect([...new Set(trace)]).toEqual([gradientStep]);
           expect(trace.length).toBe(100);
           return gradientStep;
@@ -224,16 +226,16 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect([await kept(0), await kept(1), await kept(2)]).toEqual([[0], [0], []]);
       await step(1, [0, 2, 7], 350);
       expect([await kept(0), await kept(1), await kept(2)]).toEqual([[1], [0], [1]]);
-      expect(await store.listTokenTraces('unknown')).toEqual([]);
+      expect(await store.trajectories.listTraces('unknown')).toEqual([]);
 
       // They are removed with their content, and with the model.
       clock.advance(DAY_MS);
       await step(2, [1]);
-      await store.expireTrajectories(clock.read(), 100);
+      await store.trajectories.expire(clock.read(), 100);
       expect([await kept(0), await kept(1), await kept(2)]).toEqual([[], [2], []]);
-      await store.deleteModel(modelId);
+      await store.models.delete(modelId);
       expect(await kept(1)).toEqual([]);
-      expect(await store.getTrajectory(`${jobId}.0.1`)).toBeNull();
+      expect(await store.trajectories.get(`${jobId}.0.1`)).toBeNull();
       expect(await ids({ modelId })).toEqual([]);
     });
 
@@ -241,8 +243,8 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       const { id: modelId } = await addModel(store);
       const logId = await log(modelId, 'val', [[1]]);
       clock.advance(DAY_MS);
-      await store.expireTrajectories(clock.read(), 100);
-      expect(await store.getTrajectory(`${logId}.0.0`)).toMatchObject({ reward: 1, blobKey: null });
+      await store.trajectories.expire(clock.read(), 100);
+      expect(await store.trajectories.get(`${logId}.0.0`)).toMatchObject({ reward: 1, blobKey: null });
     });
   });
 }

@@ -32,16 +32,16 @@ test('a member is listed until its orderly end, with the state of its last heart
   await membership.open();
   for (let heartbeat = 0; heartbeat < 10; heartbeat++) {
     await vi.advanceTimersByTimeAsync(8_000);
-    expect(await store.listMembers()).toMatchObject([{ id: 'me', role: 'engine', url: 'http://e', ...FACTS }]);
+    expect(await store.members.list()).toMatchObject([{ id: 'me', role: 'engine', url: 'http://e', ...FACTS }]);
   }
   facts = { ...FACTS, isDraining: true };
   await membership.tell();
-  expect(await store.listMembers()).toMatchObject([facts]);
+  expect(await store.members.list()).toMatchObject([facts]);
   await membership.close();
-  expect(await store.listMembers()).toEqual([]);
+  expect(await store.members.list()).toEqual([]);
   await membership.tell();
   await vi.advanceTimersByTimeAsync(60_000);
-  expect(await store.listMembers()).toEqual([]);
+  expect(await store.members.list()).toEqual([]);
 });
 
 test('while the database is gone the lease ends; with its return the member is there again, and the log has a line of each', async () => {
@@ -57,14 +57,14 @@ test('while the database is gone the lease ends; with its return the member is t
   });
   await membership.open();
   const gone = vi
-    .spyOn(store, 'renewMember')
+    .spyOn(store.members, 'renew')
     .mockRejectedValue(new StoreError('store.unavailable', 'the database is gone'));
   await vi.advanceTimersByTimeAsync(40_000);
-  expect(await store.listMembers()).toEqual([]);
+  expect(await store.members.list()).toEqual([]);
   await store.purgeExpired();
   gone.mockRestore();
   await vi.advanceTimersByTimeAsync(8_000);
-  expect(await store.listMembers()).toMatchObject([{ role: 'engine' }]);
+  expect(await store.members.list()).toMatchObject([{ role: 'engine' }]);
   expect(logged).toEqual([
     'this engine cannot renew its lease: the database is gone',
     'this engine is registered again',
@@ -89,7 +89,7 @@ test('a trainer reports the files it trains on, and their digests once it has re
   const fileDigest = createHash('sha256').update(bytes).digest('hex');
   await vi.waitFor(
     async () =>
-      expect(await store.listMembers()).toMatchObject([
+      expect(await store.members.list()).toMatchObject([
         {
           role: 'trainer',
           url: null,
@@ -104,7 +104,7 @@ test('a trainer reports the files it trains on, and their digests once it has re
     60_000,
   );
   await leave();
-  expect(await store.listMembers()).toEqual([]);
+  expect(await store.members.list()).toEqual([]);
 });
 
 test('a file that cannot be read has no digest, and a close waits for no file', async () => {

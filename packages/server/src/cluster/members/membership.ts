@@ -7,7 +7,7 @@ const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 8_000;
 
 export interface MembershipOptions {
-  readonly store: Pick<Store, 'registerMember' | 'renewMember' | 'removeMember'>;
+  readonly store: Pick<Store, 'members'>;
   readonly role: MemberRole;
   /** address for others; null: none */
   readonly url: string | null;
@@ -55,7 +55,7 @@ export class Membership {
     await this.#last;
     const { store, role, log } = this.#options;
     try {
-      await store.removeMember(role);
+      await store.members.remove(role);
     } catch (error) {
       log(`other processes notice the end of this ${role} when its lease expires: ${(error as Error).message}`);
     }
@@ -65,7 +65,7 @@ export class Membership {
     if (this.#timer === null) return;
     const { store, role, facts, log } = this.#options;
     try {
-      if (!(await store.renewMember(role, facts(), LEASE_MS))) await this.#register();
+      if (!(await store.members.renew(role, facts(), LEASE_MS))) await this.#register();
       if (this.#isFailing) log(`this ${role} is registered again`);
       this.#isFailing = false;
     } catch (error) {
@@ -76,6 +76,6 @@ export class Membership {
 
   async #register(): Promise<void> {
     const { store, role, url, facts } = this.#options;
-    await store.registerMember({ role, url, version: SERVICE_VERSION, ...facts() }, LEASE_MS);
+    await store.members.register({ role, url, version: SERVICE_VERSION, ...facts() }, LEASE_MS);
   }
 }

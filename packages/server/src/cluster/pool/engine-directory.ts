@@ -1,5 +1,5 @@
 import { HashRing } from '@trainyard/backend';
-import type { Member, Store } from '@trainyard/store';
+import type { Feed, Member, Members } from '@trainyard/store';
 
 import type { EngineSecret } from '../wire/engine-secret.ts';
 import type { EngineModelFacts } from '../wire/engine-wire.ts';
@@ -12,7 +12,7 @@ import { EngineLink, type EngineTimes } from './engine-link.ts';
 const LIST_MS = 5_000;
 
 export interface EngineDirectoryOptions {
-  readonly store: Pick<Store, 'listMembers' | 'watchFeed'>;
+  readonly store: { readonly members: Pick<Members, 'list'>; readonly feed: Pick<Feed, 'watch'> };
   readonly secret: EngineSecret;
   readonly times: EngineTimes;
   readonly log: (line: string) => void;
@@ -56,7 +56,7 @@ export class EngineDirectory {
       setInterval(() => void this.refresh(), LIST_MS).unref(),
       setInterval(() => void this.#lookAtAll(), times.lookMs).unref(),
     ];
-    this.#unwatch = store.watchFeed(() => void this.refresh());
+    this.#unwatch = store.feed.watch(() => void this.refresh());
   }
 
   close(): void {
@@ -125,7 +125,7 @@ export class EngineDirectory {
 
   async #list(): Promise<void> {
     const { store, secret, times, log } = this.#options;
-    const members = await store.listMembers();
+    const members = await store.members.list();
     this.#registered = new Set(members.flatMap(({ baseModels }) => baseModels.map(({ id }) => id)));
     const engines = new Map<string, Member>();
     for (const member of members) if (member.role === 'engine' && member.url !== null) engines.set(member.url, member);

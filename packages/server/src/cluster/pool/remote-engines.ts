@@ -1,6 +1,6 @@
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
-import { type Store, StoreError } from '@trainyard/store';
+import { StoreError } from '@trainyard/store';
 
 import type {
   InferenceBackend,
@@ -25,7 +25,7 @@ import {
   type TokensCall,
 } from '../wire/engine-wire.ts';
 import { generateText } from '../wire/wire-request.ts';
-import { EngineDirectory } from './engine-directory.ts';
+import { EngineDirectory, type EngineDirectoryOptions } from './engine-directory.ts';
 import { EngineFault } from './engine-fault.ts';
 import type { AnswerBounds } from './event-check.ts';
 import { ENGINE_TIMES, type EngineLink, type EngineTimes } from './engine-link.ts';
@@ -39,7 +39,7 @@ const RETRY_AFTER = '5';
 const RETIRE_MS = 5_000;
 
 export interface EnginesElsewhereOptions {
-  readonly store: Pick<Store, 'listMembers' | 'watchFeed'>;
+  readonly store: EngineDirectoryOptions['store'];
   readonly secret: EngineSecret;
   /** limits the requests in flight of this process */
   readonly room: RequestRoom;

@@ -1,4 +1,4 @@
-import type { Store } from '@trainyard/store';
+import type { Feed } from '@trainyard/store';
 
 /** Delay until another process's writes are noticed. */
 const LOOK_MS = 500;
@@ -8,7 +8,7 @@ const LOOK_MS = 500;
  * only while someone waits.
  */
 export class FeedWatch {
-  readonly #store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>;
+  readonly #feed: Pick<Feed, 'lastPosition'>;
   readonly #lookMs: number;
   readonly #unwatch: () => void;
   #waiting = new Set<() => void>();
@@ -20,10 +20,10 @@ export class FeedWatch {
   #looksAgain = false;
   #isClosed = false;
 
-  constructor(store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>, lookMs: number = LOOK_MS) {
-    this.#store = store;
+  constructor(feed: Pick<Feed, 'lastPosition' | 'watch'>, lookMs: number = LOOK_MS) {
+    this.#feed = feed;
     this.#lookMs = lookMs;
-    this.#unwatch = store.watchFeed(() => this.#lookNow());
+    this.#unwatch = feed.watch(() => this.#lookNow());
   }
 
   get isClosed(): boolean {
@@ -76,7 +76,7 @@ export class FeedWatch {
     this.#isLooking = true;
     this.#looksAgain = false;
     try {
-      const last = await this.#store.lastFeedPosition();
+      const last = await this.#feed.lastPosition();
       // The first check has nothing to compare with.
       if (last !== this.#lastSeen) this.#wakeAll();
       this.#lastSeen = last;

@@ -70,7 +70,7 @@ test('the effect of a DELETE and its answer are one: a crash between them cannot
   const modelId = await server.makeModel('agent');
   // Code after the effect fails, as in a crash.
   server.training.stopJob = () => Promise.reject(new Error('crash'));
-  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
+  await server.store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const url = `/v1/preview/models/${modelId}`;
   expect((await remove(url, 'k')).statusCode).toBe(500);
   const again = await remove(url, 'k');
@@ -120,7 +120,7 @@ test('a PUT with a key answers the same again, also when the upload has ended me
   const key = String(answer.headers['key']);
   const other = await put('{"a": 2}', key);
   expect([other.statusCode, other.json<ErrorBody>().error.code]).toEqual([422, 'request.idempotency_mismatch']);
-  const adapter = await server.store.getAdapter(id);
+  const adapter = await server.store.adapters.get(id);
   expect(Buffer.from(await server.blobs.get(adapter?.upload?.configKey ?? '')).toString()).toBe('{"a": 1}');
   await remove(`/v1/preview/adapters/${id}`);
   expect([(await put('{"a": 1}', key)).statusCode, (await put('{"a": 1}')).statusCode]).toEqual([200, 404]);

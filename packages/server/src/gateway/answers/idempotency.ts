@@ -123,7 +123,7 @@ function identityOf(request: FastifyRequest): Identity | null {
 
 /** Claims the key for this request. @returns the stored answer of an earlier request */
 async function begin(store: Store, request: FastifyRequest, identity: Identity): Promise<Answered | null> {
-  const state = await store.beginIdempotent({ ...identity, requestHash: hashOf(request) });
+  const state = await store.idempotency.begin({ ...identity, requestHash: hashOf(request) });
   switch (state.kind) {
     case 'completed':
       return state;
@@ -155,11 +155,11 @@ async function giveUp(
   identity: Identity,
   error: unknown,
 ): Promise<Answered | null> {
-  const isOurs = await store.abandonIdempotent(identity);
+  const isOurs = await store.idempotency.abandon(identity);
   if (isOurs || !(error instanceof RequestError)) return null;
   const taken = await begin(store, request, identity);
   // No other request holds the key.
-  if (taken === null) await store.abandonIdempotent(identity);
+  if (taken === null) await store.idempotency.abandon(identity);
   return taken;
 }
 
@@ -169,7 +169,7 @@ function completesOf(identity: Identity): Completes {
 
 async function finish(store: Store, identity: Identity, reply: FastifyReply, answer: object): Promise<FastifyReply> {
   const body = toOrderedJson(answer);
-  await store.completeIdempotent({ ...identity, status: 200, body });
+  await store.idempotency.complete({ ...identity, status: 200, body });
   return await reply.type(JSON_TYPE).send(body);
 }
 

@@ -25,8 +25,8 @@ beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   position = 0;
   lastResponse = undefined;
-  const store = { lastFeedPosition: async () => position, watchFeed: () => () => undefined };
-  watch = new FeedWatch(store, 5);
+  const feed = { lastPosition: async () => position, watch: () => () => undefined };
+  watch = new FeedWatch(feed, 5);
   app = Fastify();
   trackRequestEnds(app);
   app.addHook('onRequest', async (_request, reply) => void (lastResponse = reply.raw));

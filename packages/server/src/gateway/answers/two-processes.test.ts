@@ -31,7 +31,7 @@ test('a choice that one sampled is trained through the other, by its record', as
   const answer = await two.request('POST', JOBS, { model_id: modelId, trajectory_groups: [{ trajectories }] });
   expect(answer.statusCode, answer.body).toBe(200);
   const { id } = answer.json<TrainingJobObject>();
-  expect((await one.store.getJob(id))?.config).toMatchObject({ numUnknownRecords: 0 });
+  expect((await one.store.jobs.get(id))?.config).toMatchObject({ numUnknownRecords: 0 });
   const [group] = await readTrajectoryGroups(one.blobs, `groups/${id}`, { keepsBareIds: false });
   for (const { histories } of group!.trajectories)
     expect(histories[0]!.items[1]).toMatchObject({ kind: 'choice', tokenIds: Int32Array.of(5, 6, 2) });
@@ -69,7 +69,7 @@ test('the same request under one key at both at the same time is one answer and 
     jobIds.push(answers[0]!.json<TrainingJobObject>().id);
   }
   expect(numReplayed).toBe(25);
-  expect((await one.store.listJobs({ modelId, limit: 100 })).items.map(({ id }) => id)).toEqual(jobIds);
+  expect((await one.store.jobs.list({ modelId, limit: 100 })).items.map(({ id }) => id)).toEqual(jobIds);
 });
 
 test('both processes report the sum of the tokens they sampled', async () => {
@@ -90,11 +90,11 @@ test('who was stopped for too long gives the answer of who took the request up, 
   const { id } = (await one.request('POST', '/v1/preview/adapters', { base_model: null })).json<AdapterObject>();
   const url = `/v1/preview/adapters/${id}`;
   const send = (server: TestServer) => server.request('DELETE', url, undefined, { 'idempotency-key': 'late' });
-  const deleteAdapter = one.store.deleteAdapter.bind(one.store);
+  const deleteAdapter = one.store.adapters.delete.bind(one.store.adapters);
   let taken: LightMyRequestResponse | undefined;
-  one.store.deleteAdapter = async (adapterId, completes) => {
+  one.store.adapters.delete = async (adapterId, completes) => {
     // As after a minute without renewal: the claim has expired.
-    await one.store.abandonIdempotent(completes!);
+    await one.store.idempotency.abandon(completes!);
     taken = await send(two);
     return await deleteAdapter(adapterId, completes);
   };

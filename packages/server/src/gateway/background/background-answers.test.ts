@@ -10,7 +10,10 @@ test('a service that stops does not wait long for a database that is away', asyn
     update: () => Promise.reject(new StoreError('store.unavailable', 'away')),
     listOwn: () => Promise.reject(new StoreError('store.unavailable', 'away')),
   };
-  const store = { keptAnswers, numLostConnections: () => 0 } as unknown as BackgroundAnswersOptions['store'];
+  const store = {
+    keptAnswers,
+    database: { numLostConnections: () => 0 },
+  } as unknown as BackgroundAnswersOptions['store'];
   const background = new BackgroundAnswers({ store, log: (text) => logged.push(text) });
   const answer: LiveAnswer = { entityId: 'acme', project: '', id: 'resp_1', row: 1 };
   const opening = { id: 'resp_1', status: 'in_progress', output: [] } as unknown as Response;
@@ -59,7 +62,10 @@ test('events are written again after idle connections were lost', async () => {
       return true;
     },
   };
-  const store = { keptAnswers, numLostConnections: () => numLost } as unknown as BackgroundAnswersOptions['store'];
+  const store = {
+    keptAnswers,
+    database: { numLostConnections: () => numLost },
+  } as unknown as BackgroundAnswersOptions['store'];
   const background = new BackgroundAnswers({ store, log: () => undefined });
   const opening = { id: 'resp_1', status: 'in_progress', output: [] } as unknown as Response;
   background.start({

@@ -66,7 +66,7 @@ interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
 }
 
 export interface BackgroundAnswersOptions {
-  readonly store: Pick<Store, 'getKey' | 'now' | 'numLostConnections'> & { readonly keptAnswers: KeptAnswers };
+  readonly store: Pick<Store, 'keys' | 'clock' | 'database'> & { readonly keptAnswers: KeptAnswers };
   readonly log: Log;
 }
 
@@ -271,15 +271,15 @@ export class BackgroundAnswers {
 
   /** A database that crashes between two calls fails none, and may have lost the latest writes. */
   #noticeLostConnections(): void {
-    const number = this.#store.numLostConnections();
+    const number = this.#store.database.numLostConnections();
     if (number === this.#numLostConnections) return;
     this.#numLostConnections = number;
     for (const { batches } of this.#runs.values()) batches?.doubtWrites();
   }
 
   async #isValid(keyId: string): Promise<boolean> {
-    const key = await this.#store.getKey(keyId);
-    return key !== null && isKeyValid(key, this.#store.now());
+    const key = await this.#store.keys.get(keyId);
+    return key !== null && isKeyValid(key, this.#store.clock.now());
   }
 
   async #endAllLost(): Promise<void> {

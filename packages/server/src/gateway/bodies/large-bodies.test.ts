@@ -124,7 +124,7 @@ test('large trajectories are in the blobs that the service has, whichever thread
   for (const [name, { app, blobs }] of apps) {
     const { method, url, payload } = await ROUTES['POST /v1/preview/training-jobs']!(app);
     const { id } = (await app.inject({ method, url, headers: headers(), payload })).json<{ id: string }>();
-    const job = await server.store.getJob(id);
+    const job = await server.store.jobs.get(id);
     const groups = await Array.fromAsync(blobs.getJsonLines(job!.dataKey!));
     expect((groups.at(-1) as { trajectories: unknown[] }).trajectories, name).toHaveLength(trajectories.length);
   }

@@ -81,7 +81,7 @@ async function sessionCaller(
   store: Store,
 ): Promise<{ readonly caller: Caller; readonly session: string } | null> {
   refuseOtherPages(request);
-  const key = (await store.findSession(token))?.key;
+  const key = (await store.signIns.findSession(token))?.key;
   if (key === undefined) return null;
   const { id: keyId, entityId, entity, scopes, limits } = key;
   return { caller: { keyId, entityId, entity, scopes, limits: limitsIfAny(limits) }, session: token };
@@ -93,7 +93,7 @@ async function authenticate(request: FastifyRequest, store: Store): Promise<Call
   const { authorization, 'x-api-key': named } = request.headers;
   // Clients of the Anthropic API send the same key in their own header.
   const secret = authorization === undefined ? [named].flat()[0]?.trim() : BEARER.exec(authorization.trim())?.[1];
-  const caller = secret === undefined ? null : await store.verifyKey(secret);
+  const caller = secret === undefined ? null : await store.keys.verify(secret);
   if (caller) return caller;
   throw new RequestError('request.unauthenticated', refusalOf(secret, authorization ?? named), {
     headers: { 'www-authenticate': 'Bearer' },

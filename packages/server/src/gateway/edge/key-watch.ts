@@ -19,12 +19,12 @@ interface Watched {
  * may revoke the key.
  */
 export class KeyWatch {
-  readonly #store: Pick<Store, 'getKey' | 'findSession'>;
+  readonly #store: Pick<Store, 'keys' | 'signIns'>;
   readonly #clock: () => number;
   readonly #watched = new Map<string, Watched>();
   #isWatching = false;
 
-  constructor(store: Pick<Store, 'getKey' | 'findSession'>, clock: () => number) {
+  constructor(store: Pick<Store, 'keys' | 'signIns'>, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
   }
@@ -59,8 +59,8 @@ export class KeyWatch {
   async #isValid(admission: Admission): Promise<boolean> {
     try {
       // A session ends with its key.
-      if ('session' in admission) return (await this.#store.findSession(admission.session)) !== null;
-      const key = await this.#store.getKey(admission.keyId);
+      if ('session' in admission) return (await this.#store.signIns.findSession(admission.session)) !== null;
+      const key = await this.#store.keys.get(admission.keyId);
       return key !== null && isKeyValid(key, this.#clock());
     } catch {
       // The store is busy or closing: the next check follows.

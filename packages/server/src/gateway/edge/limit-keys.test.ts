@@ -87,7 +87,7 @@ test('requests above the limit are 429 with the headers of OpenAI’s clients, u
 });
 
 test('a key without limits, and a look with one that has some, ask the store nothing', async () => {
-  const spend = vi.spyOn(server.store, 'spendKeyLimits');
+  const spend = vi.spyOn(server.store.keys, 'spend');
   const key = await limitedKey({ requests_per_minute: 1 });
   await server.chat();
   await server.chat({ stream: true });
@@ -268,7 +268,7 @@ test('limits are shown, changed one by one, and taken away, for the next request
   });
   expect((await key.chat()).headers['x-ratelimit-remaining-requests']).toBe('98');
   await change({ limits: { requests_per_minute: null, max_requests_in_flight: null } });
-  expect(await server.store.getKey(key.id)).toMatchObject({ limits: NO_LIMITS });
+  expect(await server.store.keys.get(key.id)).toMatchObject({ limits: NO_LIMITS });
   expect(rateHeadersOf(await key.chat())).toEqual({});
   expect((await change({ limits: {} })).statusCode).toBe(200);
 });
@@ -285,7 +285,7 @@ test.each([
   const key = await limitedKey({});
   const response = await server.request('POST', `/v1/keys/${key.id}`, body, admin);
   expect([response.statusCode, response.json<ErrorBody>().error.param], response.body).toEqual([422, param]);
-  expect(await server.store.getKey(key.id)).toMatchObject({ limits: NO_LIMITS });
+  expect(await server.store.keys.get(key.id)).toMatchObject({ limits: NO_LIMITS });
 });
 
 test('only an admin of its entity changes the limits of a key', async () => {

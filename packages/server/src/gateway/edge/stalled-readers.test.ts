@@ -43,7 +43,7 @@ function ask(path: string, fields: object): Socket {
 const numEnded = (): number => server.logged.filter((line) => line.includes('read nothing of the response')).length;
 
 async function sampledTokens(): Promise<number> {
-  return (await server.store.sumUsage({})).reduce((sum, { completionTokens }) => sum + completionTokens, 0);
+  return (await server.store.usage.sum({})).reduce((sum, { completionTokens }) => sum + completionTokens, 0);
 }
 
 const messages = [{ role: 'user', content: 'x' }];

@@ -27,10 +27,10 @@ async function trainedModel(name: string): Promise<string> {
   const sums = contents.map(([file, content]) => `${sha256(content)}  ${file}\n`);
   writeFileSync(join(staged, 'SHA256SUMS'), sums.join(''));
   await server.blobs.commitDirectory(staged, directoryKey);
-  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
-  const job = (await server.store.claimNextJob('test', 60_000))!;
+  await server.store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
+  const job = (await server.store.jobs.claim('test', 60_000))!;
   const digest = sha256(contents[1]![1]);
-  await server.store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest, metrics: {} });
+  await server.store.jobs.succeed(job.id, job.fencingToken, { directoryKey, digest, metrics: {} });
   return (await server.blobs.localDirectory(directoryKey))!;
 }
 

@@ -155,10 +155,10 @@ test('the page of the service names them, the default one first', async () => {
 
 test('an adapter is loaded onto the base model that it was imported for, and no other', async () => {
   const { store, blobs } = server;
-  const { id: entityId } = await store.ensureEntity('acme');
+  const { id: entityId } = await store.keys.ensureEntity('acme');
   const id = crypto.randomUUID();
   const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
-  await store.createAdapter({ id, entityId, baseModel: 'tiny/small', ...keys });
+  await store.adapters.create({ id, entityId, baseModel: 'tiny/small', ...keys });
   const directoryKey = `adapters/${id}`;
   await blobs.commitDirectory(await blobs.stageDirectory(), directoryKey);
   const lora = { rank: 8, alpha: 16, targets: ['q'] };

@@ -24,8 +24,8 @@ const cases = FORMS.flatMap(([path, body]) => [false, true].map((stream) => [pat
 
 test.each(cases)('usage of %s (stream: %s) is written before the answer ends', async (path, stream, body) => {
   const opened = Promise.withResolvers<void>();
-  const write = server.store.recordUsage.bind(server.store);
-  const held = vi.spyOn(server.store, 'recordUsage').mockImplementation(async (usage) => {
+  const write = server.store.usage.record.bind(server.store.usage);
+  const held = vi.spyOn(server.store.usage, 'record').mockImplementation(async (usage) => {
     await opened.promise;
     await write(usage);
   });

@@ -23,8 +23,8 @@ beforeEach(async () => {
   closing = [];
   stores = [];
   const store = openStore('admin');
-  const { id: entityId } = await store.ensureEntity('acme');
-  ({ id: keyId } = await store.createKey({ entityId, name: 'ci', scopes: ['inference'] }));
+  const { id: entityId } = await store.keys.ensureEntity('acme');
+  ({ id: keyId } = await store.keys.create({ entityId, name: 'ci', scopes: ['inference'] }));
 });
 afterEach(async () => {
   for (const close of closing.toReversed()) await close();
@@ -56,10 +56,10 @@ class Process {
       if (this.fault !== null) throw this.fault;
       this.numWrites += 1;
       this.told.push(...spendings);
-      return await store.spendKeyLimits(spendings);
+      return await store.keys.spend(spendings);
     };
     this.limiter = new KeyLimiter({
-      store: { spendKeyLimits: spend, now: () => Date.now() },
+      store: { keys: { spend }, clock: { now: () => Date.now() } },
       onRefusal: (limit) => this.refused.push(limit),
       log: (line) => this.logged.push(line),
     });
@@ -317,8 +317,8 @@ test('however three processes are asked, no more begins than the bucket has had,
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (happenings) => {
       numRuns += 1;
-      const { id: entityId } = await stores[0]!.ensureEntity('acme');
-      ({ id: keyId } = await stores[0]!.createKey({ entityId, name: 'ci', scopes: ['inference'] }));
+      const { id: entityId } = await stores[0]!.keys.ensureEntity('acme');
+      ({ id: keyId } = await stores[0]!.keys.create({ entityId, name: 'ci', scopes: ['inference'] }));
       const processes = [0, 1, 2].map((index) => new Process(`${numRuns}-${index}`));
       const held: { admission: Admission; at: number }[] = [];
       const begunAt = Date.now();

@@ -4,11 +4,12 @@ import {
   type KeyAnswer,
   type KeyBudget,
   type KeyLimits,
+  type Keys,
   type KeySpending,
   type KeyVerdict,
   type LimitedWork,
   refilled,
-  type Store,
+  type StoreClock,
 } from '@trainyard/store';
 
 import { isPassing } from '../../seams/faults/passing-fault.ts';
@@ -30,7 +31,7 @@ const RENEWAL_MS = 5_000;
 const FORGET_MS = 60_000;
 
 export interface KeyLimiterOptions {
-  readonly store: Pick<Store, 'spendKeyLimits' | 'now'>;
+  readonly store: { readonly keys: Pick<Keys, 'spend'>; readonly clock: Pick<StoreClock, 'now'> };
   /** called for each refused request */
   readonly onRefusal?: (limit: keyof KeyLimits) => void;
   readonly log?: Log;
@@ -149,7 +150,7 @@ export class KeyLimiter {
     this.#keys.set(keyId, key);
     key.limits = limits;
     const verdict =
-      key.refusal(work, this.#store.now()) ??
+      key.refusal(work, this.#store.clock.now()) ??
       (await new Promise<KeyVerdict>((resolve, reject) => {
         key.questions.push({ work, resolve, reject });
         this.#tell();
@@ -222,11 +223,11 @@ export class KeyLimiter {
   async #reportOnce(): Promise<void> {
     const news = [...this.#keys.values()].filter(({ hasNews }) => hasNews).map((key) => new News(key));
     try {
-      const answers = await this.#store.spendKeyLimits(news.map(({ spending }) => spending));
+      const answers = await this.#store.keys.spend(news.map(({ spending }) => spending));
       for (const [index, one] of news.entries()) one.answer(answers[index] as KeyAnswer);
       this.#saw(null);
     } catch (error) {
-      for (const one of news) one.takeBack(isPassing(error) ? this.#store.now() : error);
+      for (const one of news) one.takeBack(isPassing(error) ? this.#store.clock.now() : error);
       this.#saw(error as Error);
     }
   }

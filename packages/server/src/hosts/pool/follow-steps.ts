@@ -1,4 +1,4 @@
-import { type Store, StoreError } from '@trainyard/store';
+import { type Checkpoints, type Feed, type Models, StoreError } from '@trainyard/store';
 
 import type { PublishStep } from '../../seams/contract/backends.ts';
 import { unlessAborted } from '../../seams/streams/unless-aborted.ts';
@@ -11,7 +11,11 @@ const LOAD_MS = 60_000;
 const POLL_MS = 3_000;
 
 interface Following {
-  readonly store: Pick<Store, 'lastFeedPosition' | 'listFeed' | 'watchFeed' | 'getModel' | 'latestCheckpoint'>;
+  readonly store: {
+    readonly feed: Pick<Feed, 'lastPosition' | 'list' | 'watch'>;
+    readonly models: Pick<Models, 'get'>;
+    readonly checkpoints: Pick<Checkpoints, 'latest'>;
+  };
   readonly publish: PublishStep;
   /** True for a step that a job of this process published. */
   readonly isOwn: (digest: string) => boolean;
@@ -51,9 +55,9 @@ export function followSteps({ store, publish, isOwn, log, pollMs = POLL_MS }: Fo
   };
 
   async function read(): Promise<void> {
-    position ??= await store.lastFeedPosition();
+    position ??= await store.feed.lastPosition();
     while (!stopping.signal.aborted) {
-      const items = await store.listFeed({ after: position, limit: BATCH });
+      const items = await store.feed.list({ after: position, limit: BATCH });
       const models = new Set(items.filter(({ type }) => type === 'checkpoint_created').map(({ modelId }) => modelId));
       for (const id of models) if (id !== null) await load(id);
       position = items.at(-1)?.position ?? position;
@@ -62,8 +66,8 @@ export function followSteps({ store, publish, isOwn, log, pollMs = POLL_MS }: Fo
   }
 
   async function load(modelId: string): Promise<void> {
-    const model = await store.getModel(modelId);
-    const latest = await store.latestCheckpoint(modelId);
+    const model = await store.models.get(modelId);
+    const latest = await store.checkpoints.latest(modelId);
     if (model === null || latest?.digest == null || latest.directoryKey === null || isOwn(latest.digest)) return;
     const { digest, directoryKey, step } = latest;
     const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(LOAD_MS)]);
@@ -76,7 +80,7 @@ export function followSteps({ store, publish, isOwn, log, pollMs = POLL_MS }: Fo
   }
 
   look();
-  const unwatch = store.watchFeed(look);
+  const unwatch = store.feed.watch(look);
   const timer = setInterval(look, pollMs).unref();
   return async () => {
     stopping.abort();

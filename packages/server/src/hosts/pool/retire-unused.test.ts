@@ -35,12 +35,13 @@ test('adapters on servers that no model has are retired, unless they may be a st
     trouble: () => null,
     retire: (digest: string) => void retired.push(digest),
   };
-  const store = {
+  const checkpoints = {
     unusedDigests: async (digests: readonly string[]) => {
       asked.push(digests);
       return digests.filter((digest) => digest !== 'kept');
     },
   };
+  const store = { checkpoints };
   await retireUnused({ store, inference, now: NOW });
   expect(asked).toEqual([['own, deleted', 'kept', 'deleted']]);
   expect(retired).toEqual(['own, deleted', 'deleted']);
@@ -62,12 +63,13 @@ test('adapters that were there before this process are retired at its start, lat
       retire: (digest: string) => void retired.push(digest),
     };
     let isAway = false;
-    const store = {
+    const checkpoints = {
       unusedDigests: async (digests: readonly string[]) => {
         if (isAway) throw new Error('the database is away');
         return [...digests];
       },
     };
+    const store = { checkpoints };
     const stop = startUnloading({ store, inference, log: (line) => void logged.push(line), everyMs: 60_000 });
     await vi.advanceTimersByTimeAsync(0);
     expect(retired).toEqual(['before']);

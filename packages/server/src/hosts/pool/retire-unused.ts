@@ -1,4 +1,4 @@
-import type { Store } from '@trainyard/store';
+import type { Checkpoints } from '@trainyard/store';
 
 import { isIdentity } from '../../seams/contract/adapter-identity.ts';
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
@@ -8,7 +8,7 @@ const YOUNG_MS = 120_000;
 const EVERY_MS = 3 * 60_000;
 
 interface Unloading {
-  readonly store: Pick<Store, 'unusedDigests'>;
+  readonly store: { readonly checkpoints: Pick<Checkpoints, 'unusedDigests'> };
   readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isElsewhere'>;
   readonly log: (line: string) => void;
   /** Default 3 min. */
@@ -58,5 +58,5 @@ export async function retireUnused({
   const old = adapters.filter(({ since }) => now - since >= youngMs);
   const digests = new Set(old.map(({ digest }) => digest).filter((digest) => !isIdentity(digest)));
   if (digests.size === 0) return;
-  for (const digest of await store.unusedDigests([...digests])) inference.retire(digest);
+  for (const digest of await store.checkpoints.unusedDigests([...digests])) inference.retire(digest);
 }

@@ -51,9 +51,9 @@ async function openService() {
 }
 
 async function addModel(store: SqlStore, name = 'agent'): Promise<Model> {
-  const { id: entityId } = await store.ensureEntity('acme');
+  const { id: entityId } = await store.keys.ensureEntity('acme');
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await store.createModel({ entityId, project: 'demo', name, baseModel: 'base', lora });
+  const made = await store.models.create({ entityId, project: 'demo', name, baseModel: 'base', lora });
   if (made.kind !== 'created') throw new Error(made.kind);
   return made.model;
 }
@@ -72,11 +72,11 @@ async function train(
     const sums = Object.entries(FILES).map(([name, text]) => `${sha256(text)}  ${name}\n`);
     await writeFile(join(staged, 'SHA256SUMS'), sums.join(''));
     const key = `checkpoints/${randomUUID()}`;
-    await store.announceKey(key);
+    await store.files.announce(key);
     await blobs.commitDirectory(staged, key);
-    await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${randomUUID()}` });
-    const job = (await store.claimNextJob('test', 60_000))!;
-    await store.finishJobSucceeded(job.id, job.fencingToken, {
+    await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${randomUUID()}` });
+    const job = (await store.jobs.claim('test', 60_000))!;
+    await store.jobs.succeed(job.id, job.fencingToken, {
       directoryKey: key,
       digest: sha256(key),
       metrics: {},
@@ -92,7 +92,7 @@ async function train(
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 async function stepsOf(store: SqlStore, { id: modelId }: Model): Promise<number[]> {
-  return (await store.listCheckpoints({ modelId, limit: 1000 })).items.map(({ step }) => step);
+  return (await store.checkpoints.list({ modelId, limit: 1000 })).items.map(({ step }) => step);
 }
 
 test('a round keeps the policy’s checkpoints, moves the rest to the bin, and removes optimizer states', async () => {
@@ -108,7 +108,7 @@ test('a round keeps the policy’s checkpoints, moves the rest to the bin, and r
   expect(retired).toEqual([keys[0]!, keys[2]!, keys[3]!].map(sha256));
   expect(logged.filter((line) => line.includes('removed the checkpoint acme/demo/agent:step1'))).toHaveLength(1);
 
-  const live = (await store.listCheckpointStates(model.id)).filter(({ removedAt }) => removedAt === null);
+  const live = (await store.retention.listStates(model.id)).filter(({ removedAt }) => removedAt === null);
   expect(live.map(({ sizeBytes, optimizerBytes }) => [sizeBytes, optimizerBytes !== 0])).toEqual([
     [null, true],
     [expect.any(Number), false],
@@ -118,8 +118,8 @@ test('a round keeps the policy’s checkpoints, moves the rest to the bin, and r
   const older = (await blobs.localDirectory(keys[4]!))!;
   expect(await readdir(older)).not.toContain('optimizer.safetensors');
   await checkFolder(older, { digest: null, use: 'training', log: () => undefined });
-  expect(await store.isOptimizerDropped(keys[4]!)).toBe(true);
-  expect(await store.isOptimizerDropped(keys[5]!)).toBe(false);
+  expect(await store.retention.isOptimizerDropped(keys[4]!)).toBe(true);
+  expect(await store.retention.isOptimizerDropped(keys[5]!)).toBe(false);
 
   // A second round has nothing to do.
   logged.length = 0;
@@ -133,19 +133,18 @@ test('a round lists the checkpoints of a model once, and a mark that comes after
   const model = await addModel(store);
   const keys = await train(service, model, [0.1, 0.2, 0.3, 0.4]);
   let numListings = 0;
-  const busy = new Proxy(store, {
-    get(target, name) {
-      if (name === 'listCheckpointStates') numListings += 1;
-      // Jobs are read after the checkpoints were listed.
-      if (name === 'bestCheckpoint')
-        return async (id: string) => {
-          await target.markCheckpoints(id, [1, 3], true);
-          return await target.bestCheckpoint(id);
-        };
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
+  const { retention, runs, clock, jobs, checkpoints, models } = store;
+  const listStates: typeof retention.listStates = async (id) => {
+    numListings += 1;
+    return await retention.listStates(id);
+  };
+  // Jobs are read after the checkpoints were listed.
+  const bestCheckpoint: typeof runs.bestCheckpoint = async (id) => {
+    await retention.mark(id, [1, 3], true);
+    return await runs.bestCheckpoint(id);
+  };
+  const others = { clock, jobs, checkpoints, files: store.files, models };
+  const busy = { ...others, retention: { ...retention, listStates }, runs: { ...runs, bestCheckpoint } };
   await keep('last=2,optimizer=1', { store: busy });
   expect(numListings).toBe(1);
   expect(await stepsOf(store, model)).toEqual([0, 1, 3, 4]);
@@ -160,13 +159,13 @@ test('a model that began with the weights of another leaves the optimizer state 
   const [key] = await train(service, model, [0.1]);
   const { entityId, project, baseModel, lora } = model;
   const warmStart = { kind: 'checkpoint', modelId: model.id, step: 1, source: 'acme/demo/agent:step1' } as const;
-  const made = await store.createModel({ entityId, project, name: 'pupil', baseModel, lora, warmStart });
+  const made = await store.models.create({ entityId, project, name: 'pupil', baseModel, lora, warmStart });
   if (made.kind !== 'created') throw new Error(made.kind);
   await train(service, made.model, [0.1, 0.2, 0.3]);
   await keep('last=1,optimizer=1');
   expect(await stepsOf(store, made.model)).toEqual([0, 3]);
   expect(await readdir((await blobs.localDirectory(key!))!)).toContain('optimizer.safetensors');
-  expect(await store.isOptimizerDropped(key!)).toBe(false);
+  expect(await store.retention.isOptimizerDropped(key!)).toBe(false);
 });
 
 test('with `all` nothing is removed, and sizes are measured', async () => {
@@ -175,7 +174,7 @@ test('with `all` nothing is removed, and sizes are measured', async () => {
   await train(service, model, [0.1, 0.2, 0.3]);
   await service.keep('all');
   const sums = 5 * (64 + 3) + Object.keys(FILES).join('').length;
-  expect(await service.store.sumCheckpoints()).toEqual({
+  expect(await service.store.retention.sum()).toEqual({
     numCheckpoints: 4,
     numMarked: 0,
     numUnmeasured: 0,
@@ -195,7 +194,7 @@ test('a removed step is restored with its files for a day, and gone for good aft
   clock.now += 23 * HOUR_MS;
   await keep('last=1');
   expect(await restoreFiles({ store, blobs }, model.id, [2, 4, 9])).toEqual({ present: [2, 4], restored: [2] });
-  await store.markCheckpoints(model.id, [2], true);
+  await store.retention.mark(model.id, [2], true);
   clock.now += HOUR_MS;
   await keep('last=1');
   expect(await stepsOf(store, model)).toEqual([0, 2, 4]);
@@ -220,13 +219,13 @@ test('the inputs of a waiting job stay until it has ended', async () => {
   const { store, clock, keep } = service;
   const model = await addModel(store);
   await train(service, model, [0.1, 0.2, 0.3]);
-  const job = await store.enqueueJob({
+  const job = await store.jobs.enqueue({
     modelId: model.id,
     kind: 'rl',
     config: { resolved: { klPenaltyReferenceStep: 1 } },
     dataKey: 'groups/waiting',
   });
-  await store.pauseJob(job!.id);
+  await store.jobs.pause(job!.id);
   clock.now += HOUR_MS;
   await keep('last=2');
   expect(await stepsOf(store, model)).toEqual([0, 1, 2, 3]);

@@ -24,19 +24,7 @@ const MODELS = 100;
 /** Models trained within this time get the frequent checks. */
 const RECENT_MS = HOUR_MS / 4;
 
-export type KeeperStore = FactsStore &
-  Pick<
-    Store,
-    | 'blobsId'
-    | 'getModel'
-    | 'listModels'
-    | 'listModelsTrainedSince'
-    | 'listCheckpointStates'
-    | 'setCheckpointSizes'
-    | 'removeCheckpoints'
-    | 'dropOptimizers'
-    | 'forgetRemoved'
-  >;
+export type KeeperStore = FactsStore & Pick<Store, 'files' | 'models' | 'retention'>;
 
 export interface KeeperOptions {
   readonly store: KeeperStore;
@@ -70,7 +58,7 @@ export class CheckpointKeeper {
   async round(shouldStop: () => boolean): Promise<void> {
     if (!(await this.#hasBlobs())) return;
     for (let after: string | null = null; ;) {
-      const page = await this.#options.store.listModels({ limit: MODELS, after });
+      const page = await this.#options.store.models.list({ limit: MODELS, after });
       for (const model of page.items) {
         if (shouldStop()) return;
         await this.#attempt(model, async () => this.#emptyBin(model, await this.#keep(model)));
@@ -83,11 +71,11 @@ export class CheckpointKeeper {
   /** Checks models with new checkpoints. Does not empty the bin. */
   async recentRound(shouldStop: () => boolean): Promise<void> {
     const { store } = this.#options;
-    const modelIds = await store.listModelsTrainedSince(store.now() - RECENT_MS);
+    const modelIds = await store.retention.listModelsTrainedSince(store.clock.now() - RECENT_MS);
     if (modelIds.length === 0 || !(await this.#hasBlobs())) return;
     for (const id of modelIds) {
       if (shouldStop()) return;
-      const model = await store.getModel(id);
+      const model = await store.models.get(id);
       if (model !== null) await this.#attempt(model, async () => void (await this.#keep(model)));
     }
   }
@@ -116,7 +104,7 @@ export class CheckpointKeeper {
    */
   async #keep(model: Model): Promise<CheckpointState[]> {
     const { store, policy } = this.#options;
-    const states = await this.#measure(await store.listCheckpointStates(model.id));
+    const states = await this.#measure(await store.retention.listStates(model.id));
     if (policy === null) return states;
     const kept = await this.#remove(model, policy, states);
     await this.#dropOptimizers(model, policy, liveCheckpoints(kept));
@@ -139,9 +127,9 @@ export class CheckpointKeeper {
       await modelFacts(store, model.id, liveCheckpoints(states)),
     );
     if (steps.length === 0) return [...states];
-    const removed = await store.removeCheckpoints(model.id, steps);
+    const removed = await store.retention.remove(model.id, steps);
     for (const digest of removed.digests) retire(digest);
-    const now = store.now();
+    const now = store.clock.now();
     // A crash in between leaves the directory as an orphan.
     for (const key of removed.directoryKeys)
       await blobs
@@ -163,7 +151,7 @@ export class CheckpointKeeper {
     const steps = stepsWithoutOptimizer(states, policy);
     if (steps.length === 0) return;
     let bytes = 0;
-    for (const key of await store.dropOptimizers(model.id, steps)) {
+    for (const key of await store.retention.dropOptimizers(model.id, steps)) {
       await removeOptimizerState(blobs, key);
       bytes += states.find(({ directoryKey }) => directoryKey === key)?.optimizerBytes ?? 0;
       await recordSizes(this.#options, key);
@@ -176,7 +164,7 @@ export class CheckpointKeeper {
   async #emptyBin(model: Model, states: readonly CheckpointState[]): Promise<void> {
     const { store, blobs, binMs, maxRestorable = MAX_RESTORABLE, log } = this.#options;
     const removed = states.filter(({ removedAt }) => removedAt !== null);
-    const now = store.now();
+    const now = store.clock.now();
     const due = removed.filter(({ removedAt }, index) => {
       const age = now - (removedAt ?? now);
       const isCrowded = index < removed.length - maxRestorable;
@@ -185,7 +173,7 @@ export class CheckpointKeeper {
     if (due.length === 0) return;
     const binned = await blobs.listBin();
     // Rows go first: a crash in between leaves the files to the sweep of the bin.
-    await store.forgetRemoved(due.map(({ id }) => id));
+    await store.retention.forget(due.map(({ id }) => id));
     const restorable = new Set(removed.filter((state) => !due.includes(state)).map((state) => state.directoryKey));
     for (const { step, directoryKey } of due) {
       if (restorable.has(directoryKey)) continue;

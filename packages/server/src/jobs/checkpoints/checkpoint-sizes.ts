@@ -3,11 +3,11 @@ import { formatFileSums, OPTIMIZER_FILE, parseFileSums, SUMS_FILE } from '@train
 
 /** Measures the files of a checkpoint and records their sizes; null if the files are gone. */
 export async function recordSizes(
-  { store, blobs }: { store: Pick<Store, 'setCheckpointSizes'>; blobs: Pick<Blobs, 'directoryFiles'> },
+  { store, blobs }: { store: Pick<Store, 'retention'>; blobs: Pick<Blobs, 'directoryFiles'> },
   directoryKey: string,
 ): Promise<CheckpointSizes | null> {
   const sizes = await measureCheckpoint(blobs, directoryKey);
-  if (sizes !== null) await store.setCheckpointSizes(directoryKey, sizes);
+  if (sizes !== null) await store.retention.setSizes(directoryKey, sizes);
   return sizes;
 }
 

@@ -7,7 +7,7 @@ import type { ModelFacts } from './keep-reasons.ts';
 const RECENT_JOBS = 20;
 const MAX_LIVE_JOBS = 1000;
 
-export type FactsStore = Pick<Store, 'now' | 'listJobs' | 'bestCheckpoint' | 'rolloutsBeganAt'>;
+export type FactsStore = Pick<Store, 'clock' | 'jobs' | 'runs' | 'checkpoints'>;
 
 /**
  * Facts about a model that decide which of its checkpoints are kept.
@@ -19,20 +19,20 @@ export async function modelFacts(
   states: readonly CheckpointState[],
 ): Promise<ModelFacts> {
   const pages = await Promise.all([
-    store.listJobs({ modelId, status: 'running', limit: MAX_LIVE_JOBS }),
-    store.listJobs({ modelId, status: 'queued', limit: MAX_LIVE_JOBS }),
-    store.listJobs({ modelId, order: 'desc', limit: RECENT_JOBS }),
+    store.jobs.list({ modelId, status: 'running', limit: MAX_LIVE_JOBS }),
+    store.jobs.list({ modelId, status: 'queued', limit: MAX_LIVE_JOBS }),
+    store.jobs.list({ modelId, order: 'desc', limit: RECENT_JOBS }),
   ]);
   const [running, queued, recent] = pages.map(({ items }) => items);
   const live = [...running!, ...queued!];
   const newest = states.at(-1)?.step ?? 0;
   const liveSteps = live.map((job) => job.start?.step ?? newestAt(states, job.createdAt));
   const configs = [...live, ...recent!].map(configOf).filter((config) => config !== null);
-  const best = await store.bestCheckpoint(modelId);
+  const best = await store.runs.bestCheckpoint(modelId);
   return {
-    now: store.now(),
+    now: store.clock.now(),
     bestStep: best?.step ?? null,
-    startStep: await store.rolloutsBeganAt(modelId, newest),
+    startStep: await store.checkpoints.rolloutsBeganAt(modelId, newest),
     liveFrom: liveSteps.length === 0 ? null : Math.min(...liveSteps),
     references: new Set(configs.map((config) => config.klPenaltyReferenceStep ?? 0)),
     lag: Math.max(0, ...configs.map((config) => config.klPenaltyStepLag ?? 0)),

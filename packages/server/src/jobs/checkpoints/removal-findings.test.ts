@@ -31,11 +31,11 @@ async function openService() {
       const modelId = await addModel(store, name);
       for (let step = 1; step <= numSteps; step++) {
         now += HOUR_MS / 10;
-        await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
-        const job = (await store.claimNextJob('test', 60_000))!;
+        await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
+        const job = (await store.jobs.claim('test', 60_000))!;
         const directoryKey = `checkpoints/${name}-${step}`;
-        await store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest: directoryKey, metrics: {} });
-        await store.setCheckpointSizes(directoryKey, { sizeBytes: 20e6, optimizerBytes: 19e6 });
+        await store.jobs.succeed(job.id, job.fencingToken, { directoryKey, digest: directoryKey, metrics: {} });
+        await store.retention.setSizes(directoryKey, { sizeBytes: 20e6, optimizerBytes: 19e6 });
       }
       return modelId;
     },
@@ -43,8 +43,8 @@ async function openService() {
 }
 
 async function addModel(store: SqlStore, name: string): Promise<string> {
-  const { id: entityId } = await store.ensureEntity('acme');
-  const made = await store.createModel({ entityId, project: 'demo', name, baseModel: 'base', lora: LORA });
+  const { id: entityId } = await store.keys.ensureEntity('acme');
+  const made = await store.models.create({ entityId, project: 'demo', name, baseModel: 'base', lora: LORA });
   if (made.kind !== 'created') throw new Error(made.kind);
   return made.model.id;
 }
@@ -55,7 +55,7 @@ test('checkpoints that the policy would remove are counted per model with their 
   const long = await train('long', 5);
   await train('short', 1);
   const marked = await train('marked', 4);
-  await store.markCheckpoints(marked, [1], true);
+  await store.retention.mark(marked, [1], true);
   // Removed: of `long` steps 1 to 3, and the state of step 4; of `marked` step 2, and the state of step 3.
   expect(await find('last=2,optimizer=1')).toEqual([
     '--keep-checkpoints would remove 4 checkpoints of 2 models: 194.0 MB, 114.0 MB of it optimizer state',
@@ -63,8 +63,8 @@ test('checkpoints that the policy would remove are counted per model with their 
     '--keep-checkpoints would remove 1 checkpoint of acme/demo/marked: 58.0 MB, 38.0 MB of it optimizer state',
   ]);
   expect(await find('all')).toEqual([]);
-  expect((await store.listCheckpoints({ modelId: long })).items).toHaveLength(6);
-  expect((await store.listCheckpointStates(long)).every(({ isOptimizerDropped }) => !isOptimizerDropped)).toBe(true);
+  expect((await store.checkpoints.list({ modelId: long })).items).toHaveLength(6);
+  expect((await store.retention.listStates(long)).every(({ isOptimizerDropped }) => !isOptimizerDropped)).toBe(true);
 });
 
 test('of many models the largest have a line each, and the others one together', async () => {

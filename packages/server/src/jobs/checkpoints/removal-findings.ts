@@ -51,7 +51,7 @@ export async function* removalFindings(database: StoreLocation, policy: KeepPoli
 async function removalsBy(store: SqlStore, policy: KeepPolicy): Promise<Removal[]> {
   const removals: Removal[] = [];
   for (let after: string | null = null; ;) {
-    const page = await store.listModels({ limit: MODELS_OF_A_PAGE, after });
+    const page = await store.models.list({ limit: MODELS_OF_A_PAGE, after });
     for (const model of page.items) {
       const removal = await removalOf(store, model, policy);
       if (removal.numCheckpoints > 0 || removal.bytes > 0) removals.push(removal);
@@ -62,7 +62,7 @@ async function removalsBy(store: SqlStore, policy: KeepPolicy): Promise<Removal[
 }
 
 async function removalOf(store: SqlStore, model: Model, policy: KeepPolicy): Promise<Removal> {
-  const states = liveCheckpoints(await store.listCheckpointStates(model.id));
+  const states = liveCheckpoints(await store.retention.listStates(model.id));
   const removed = new Set(removableSteps(states, policy, await modelFacts(store, model.id, states)));
   const kept = states.filter(({ step }) => !removed.has(step));
   const dropped = new Set(stepsWithoutOptimizer(kept, policy));

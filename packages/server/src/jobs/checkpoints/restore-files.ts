@@ -1,7 +1,7 @@
 import { type Blobs, liveCheckpoints, type Store } from '@trainyard/store';
 
 interface Parts {
-  readonly store: Pick<Store, 'listCheckpointStates'>;
+  readonly store: Pick<Store, 'retention'>;
   readonly blobs: Pick<Blobs, 'listBin' | 'restore' | 'directoryFiles'>;
 }
 
@@ -16,7 +16,7 @@ export async function restoreFiles(
   steps: readonly number[],
 ): Promise<{ present: number[]; restored: number[] }> {
   const wanted = new Set(steps);
-  const states = (await store.listCheckpointStates(modelId)).filter(({ step }) => wanted.has(step));
+  const states = (await store.retention.listStates(modelId)).filter(({ step }) => wanted.has(step));
   const removed = states.filter(({ removedAt }) => removedAt !== null);
   const binned = removed.length === 0 ? [] : await blobs.listBin();
   const restored: number[] = [];

@@ -19,14 +19,14 @@ interface Use {
  * checkpoints. A step that a request names is held for a day; the newest while requests for it run.
  */
 export class VersionUse {
-  readonly #store: Pick<Store, 'holdCheckpoint' | 'now'>;
+  readonly #store: Pick<Store, 'retention' | 'clock'>;
   readonly #log: (line: string) => void;
   readonly #uses = new Map<string, Use>();
   /** End of the hold of named versions, as last written by this process. */
   readonly #heldUntil = new Map<string, number>();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(store: Pick<Store, 'holdCheckpoint' | 'now'>, log: (line: string) => void) {
+  constructor(store: Pick<Store, 'retention' | 'clock'>, log: (line: string) => void) {
     this.#store = store;
     this.#log = log;
   }
@@ -54,7 +54,7 @@ export class VersionUse {
   }
 
   #holdNamed(key: string, modelId: string, step: number): void {
-    const now = this.#store.now();
+    const now = this.#store.clock.now();
     if ((this.#heldUntil.get(key) ?? 0) - now > NAMED_MS / 2) return;
     for (const [held, until] of this.#heldUntil) if (until <= now) this.#heldUntil.delete(held);
     this.#heldUntil.set(key, now + NAMED_MS);
@@ -62,12 +62,12 @@ export class VersionUse {
   }
 
   #renew(): void {
-    const until = this.#store.now() + IN_FLIGHT_MS;
+    const until = this.#store.clock.now() + IN_FLIGHT_MS;
     for (const { modelId, step } of this.#uses.values()) this.#hold(modelId, step, until);
   }
 
   #hold(modelId: string, step: number, until: number): void {
-    this.#store.holdCheckpoint(modelId, step, until).catch((error: unknown) => {
+    this.#store.retention.hold(modelId, step, until).catch((error: unknown) => {
       this.#heldUntil.delete(`${modelId} ${step}`);
       this.#log(`the use of step ${step} of the model ${modelId} was not recorded: ${String(error)}`);
     });

@@ -54,9 +54,9 @@ beforeEach(async () => {
   servedModel = 'base';
   const modelPaths = (id: string) => (id === servedModel ? '/models/base.gguf' : null);
   worker = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log: (line) => logged.push(line) });
-  const { id: entityId } = await store.ensureEntity('local');
+  const { id: entityId } = await store.keys.ensureEntity('local');
   const lora = { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 };
-  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
+  const made = await store.models.create({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
   if (made.kind === 'warm_start_missing') throw new Error('no model was made');
   modelId = made.model.id;
   worker.start();
@@ -71,15 +71,15 @@ afterEach(async () => {
 });
 
 async function queue(step = 0): Promise<ModelExport> {
-  const job = await store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
+  const job = await store.exports.create({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
   if (job === null) throw new Error('no such step');
   worker.notify();
   return job;
 }
 
 async function end(id: string): Promise<ModelExport> {
-  await expect.poll(async () => (await store.getExport(id))?.finishedAt, { timeout: 100_000 }).toBeTypeOf('number');
-  return (await store.getExport(id))!;
+  await expect.poll(async () => (await store.exports.get(id))?.finishedAt, { timeout: 100_000 }).toBeTypeOf('number');
+  return (await store.exports.get(id))!;
 }
 
 /** Lists the blobs, finished and half-written. */
@@ -134,10 +134,10 @@ test('a model of another base than the one served now, and a checkpoint without 
   const first = await end((await queue()).id);
   expect(first.errorMessage).toBe('the model is based on base, which is not served now (trainer.config_invalid)');
   servedModel = 'base';
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
-  const training = (await store.claimNextJob('test', 60_000))!;
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const training = (await store.jobs.claim('test', 60_000))!;
   const outcome = { directoryKey: 'checkpoints/gone', digest: 'd', metrics: {} };
-  await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
+  await store.jobs.succeed(training.id, training.fencingToken, outcome);
   const second = await end((await queue(1)).id);
   expect(second.errorMessage).toBe('the files of step 1 are missing (trainer.checkpoint_unreadable)');
 });
@@ -148,16 +148,16 @@ test('an export of a damaged step fails once, with the step and the file', async
   for (const name of ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf'])
     await writeFile(join(staged, name), name);
   await blobs.commitDirectory(staged, 'checkpoints/damaged');
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
-  const training = (await store.claimNextJob('test', 60_000))!;
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const training = (await store.jobs.claim('test', 60_000))!;
   const outcome = { directoryKey: 'checkpoints/damaged', digest: 'd'.repeat(64), metrics: {} };
-  await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
+  await store.jobs.succeed(training.id, training.fencingToken, outcome);
   const numBefore = transfers.requests.length;
   const failed = await end((await queue(1)).id);
   expect(failed.errorMessage).toMatch(
     /^The files of `local\/p\/m:step1` are damaged: adapter_model\.safetensors is damaged: .* \(trainer\.checkpoint_damaged\)$/,
   );
-  expect((await store.getJob(failed.id))?.numAttempts).toBe(1);
+  expect((await store.jobs.get(failed.id))?.numAttempts).toBe(1);
   expect((await end((await queue(0)).id)).status).toBe('succeeded');
   expect(transfers.requests.slice(numBefore).every(({ checkpointDirectory }) => checkpointDirectory === null)).toBe(
     true,
@@ -169,8 +169,8 @@ test('a shutdown puts the export back, without counting the attempt', async () =
   const { id } = await queue();
   await reached;
   await worker.stop();
-  expect(await store.getExport(id)).toMatchObject({ status: 'queued' });
-  expect(await store.getJob(id)).toMatchObject({ numAttempts: 0, lease: null });
+  expect(await store.exports.get(id)).toMatchObject({ status: 'queued' });
+  expect(await store.jobs.get(id)).toMatchObject({ numAttempts: 0, lease: null });
   expect(await leftovers()).toEqual([]);
 });
 
@@ -179,10 +179,10 @@ test.each(['export', 'model'] as const)('deleting the %s stops it before the ans
   const { id } = await queue();
   await reached;
   if (what === 'export') {
-    await store.deleteExport(id);
+    await store.exports.delete(id);
     await worker.cancelExport(id);
   } else {
-    await store.deleteModel(modelId);
+    await store.models.delete(modelId);
     await worker.cancelModel(modelId);
   }
   expect(await leftovers()).toEqual([]);
@@ -194,7 +194,7 @@ test('an export that another process deletes is stopped here', async () => {
   const { id } = await queue();
   await reached;
   const other = await openTestStore(directory);
-  await other.deleteExport(id);
+  await other.exports.delete(id);
   await other.close();
   await expect.poll(leftovers).toEqual([]);
   expect(logged).toEqual([]);
@@ -204,7 +204,7 @@ test('an export that was deleted the moment it finished leaves nothing', async (
   const { reached, open } = barrier();
   const { id } = await queue();
   await reached;
-  await store.deleteExport(id);
+  await store.exports.delete(id);
   open();
   await expect.poll(leftovers).toEqual([]);
   transfers.behave = async () => {};
@@ -217,7 +217,7 @@ test('crashes of the service are no failures of an export, up to twenty of them'
   await worker.stop();
   const crash = async (numCrashes: number) => {
     for (let i = 0; i < numCrashes; i++) {
-      await store.claimNextJob(store.instanceId, 60_000, ['export']);
+      await store.jobs.claim(store.instanceId, 60_000, ['export']);
       await store.recoverAfterRestart();
     }
   };
@@ -266,8 +266,8 @@ test('an export whose host is lost three times fails once, and others go on', as
 test.each(['named', 'not named'])(
   'a commit whose answer is lost is tried again: files that are %s by the row after the first one',
   async (outcome) => {
-    const finishExport = store.finishExport.bind(store);
-    vi.spyOn(store, 'finishExport').mockImplementationOnce(async (...input) => {
+    const finishExport = store.exports.finish.bind(store.exports);
+    vi.spyOn(store.exports, 'finish').mockImplementationOnce(async (...input) => {
       if (outcome === 'named') await finishExport(...input);
       throw new StoreError('store.unavailable', 'disk I/O error');
     });
@@ -290,14 +290,14 @@ test.each(['stageDirectory', 'commitDirectory'] as const)(
 );
 
 test('a commit that the disk has no room for fails the export, whose files go', async () => {
-  vi.spyOn(store, 'finishExport').mockRejectedValueOnce(new StoreError('store.disk_full', 'no room'));
+  vi.spyOn(store.exports, 'finish').mockRejectedValueOnce(new StoreError('store.disk_full', 'no room'));
   const done = await end((await queue()).id);
   expect(done.status).toBe('failed');
   expect(await leftovers()).toEqual([]);
 });
 
 test('a busy store makes an export wait', async () => {
-  const getModel = vi.spyOn(store, 'getModel').mockRejectedValueOnce(new StoreError('store.busy', 'held: /srv/db'));
+  const getModel = vi.spyOn(store.models, 'get').mockRejectedValueOnce(new StoreError('store.busy', 'held: /srv/db'));
   expect((await end((await queue()).id)).status).toBe('succeeded');
   expect(getModel).toHaveBeenCalledTimes(2);
 });

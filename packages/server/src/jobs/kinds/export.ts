@@ -69,7 +69,7 @@ export class ExportJobs implements JobWork<'export'> {
     const reason = error instanceof Error ? error.message : String(error);
     log(`export ${job.id} failed (${code}): ${reason}`, { ...aboutJob(job), level: 'error' });
     const errorMessage = `${error instanceof StoreError ? 'the files cannot be kept' : message} (${code})`;
-    const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, errorMessage);
+    const { directoryKeys } = await store.jobs.fail(job.id, job.fencingToken, errorMessage);
     for (const key of directoryKeys) await blobs.removeDirectory(key);
   }
 
@@ -82,7 +82,7 @@ export class ExportJobs implements JobWork<'export'> {
 
   async #requestFor(job: HeldExport, outputDirectory: string): Promise<ExportRequest> {
     const { store, blobs, modelPaths, log } = this.#options;
-    const [wanted, model] = await Promise.all([store.getExport(job.id), store.getModel(job.modelId)]);
+    const [wanted, model] = await Promise.all([store.exports.get(job.id), store.models.get(job.modelId)]);
     if (wanted === null) throw new StoreError('store.lease_lost', 'the export was deleted');
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this export was deleted');
     const modelPath = baseModelPath(modelPaths, model.baseModel, 'the model');
@@ -107,7 +107,7 @@ export class ExportJobs implements JobWork<'export'> {
     const { store, blobs, log } = this.#options;
     const directoryKey = await keepDirectory({ store, blobs, lease }, staged, 'exports/');
     const { files, parity } = result;
-    const write = () => store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity });
+    const write = () => store.exports.finish(job.id, job.fencingToken, { directoryKey, files, parity });
     const file = { key: directoryKey, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isPassingButFull));
     // Null: it is committed, although the store reported an error.

@@ -47,9 +47,9 @@ beforeEach(async () => {
   transfers = new ScriptedTransfers();
   imports = newWorker();
   imports.start();
-  const { id: entityId } = await store.ensureEntity('local');
+  const { id: entityId } = await store.keys.ensureEntity('local');
   const keys = { configKey: 'uploads/a/config', weightsKey: 'uploads/a/weights' };
-  adapter = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+  adapter = await store.adapters.create({ entityId, baseModel: 'base', ...keys });
   for (const key of Object.values(keys)) await blobs.put(key, Buffer.from('{}'));
 });
 
@@ -68,7 +68,7 @@ const newWorker = (at: SqlStore = store, options: Partial<ImportWorkerOptions> =
 const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
 
 async function deleteAdapter(): Promise<void> {
-  const deleted = await store.deleteAdapter(adapter.id);
+  const deleted = await store.adapters.delete(adapter.id);
   for (const key of deleted?.blobKeys ?? []) await blobs.remove(key);
 }
 
@@ -116,7 +116,7 @@ test.each(['config', 'weights'])(
 test('an adapter is checked against the base model that it was begun for', async () => {
   const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
   const begin = async (baseModel: string, config: object) => {
-    const begun = await store.createAdapter({ entityId: adapter.entityId, baseModel, ...keys });
+    const begun = await store.adapters.create({ entityId: adapter.entityId, baseModel, ...keys });
     await blobs.put(keys.configKey, Buffer.from(JSON.stringify(config)));
     await blobs.put(keys.weightsKey, Buffer.from('{}'));
     return imports.commit(begun);
@@ -149,15 +149,15 @@ test.each(['before its files are read', 'while they are read', 'and the import g
 );
 
 test('an import that cannot be recorded leaves nothing, and can be committed again', async () => {
-  vi.spyOn(store, 'finishImport').mockRejectedValueOnce(new Error('disk full'));
+  vi.spyOn(store.adapters, 'finishImport').mockRejectedValueOnce(new Error('disk full'));
   await expect(imports.commit(adapter)).rejects.toThrow('disk full');
   expect((await kept()).directories).toEqual([]);
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
 });
 
 test('a commit that reached the disk despite an error is reported as done, and keeps its files', async () => {
-  const finishImport = store.finishImport.bind(store);
-  vi.spyOn(store, 'finishImport').mockImplementationOnce(async (...input) => {
+  const finishImport = store.adapters.finishImport.bind(store.adapters);
+  vi.spyOn(store.adapters, 'finishImport').mockImplementationOnce(async (...input) => {
     await finishImport(...input);
     throw new StoreError('store.unavailable', 'disk I/O error');
   });
@@ -232,7 +232,7 @@ test('a commit without a trainer of its base model reports that after a while; t
   await expect(asked.commit(adapter)).rejects.toMatchObject(refusal);
   const facts = { capacity: 1, adapterDigests: [], url: null, version: '1' };
   const register = (id: string, isDraining = false) =>
-    store.registerMember(
+    store.members.register(
       {
         ...facts,
         role: 'trainer',
@@ -283,7 +283,7 @@ test('a stop notifies the waiting caller and releases the import: the next start
   transfers.behave = async () => {};
   imports = newWorker();
   imports.start();
-  await expect.poll(async () => (await store.getAdapter(adapter.id))?.content?.digest).toBe('d');
+  await expect.poll(async () => (await store.adapters.get(adapter.id))?.content?.digest).toBe('d');
 });
 
 test('an adapter that is deleted while it is imported is let go at once', async () => {
@@ -308,8 +308,8 @@ test('imports of all processes together are bounded', async () => {
   imports = newWorker();
   const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
   for (let index = 0; index < 16; index++) {
-    const { id } = await store.createAdapter({ entityId: adapter.entityId, baseModel: 'base', ...keys });
-    await store.enqueueImport(id);
+    const { id } = await store.adapters.create({ entityId: adapter.entityId, baseModel: 'base', ...keys });
+    await store.adapters.enqueueImport(id);
   }
   await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.too_many' });
   expect(transfers.numImports).toBe(0);

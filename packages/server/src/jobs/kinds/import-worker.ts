@@ -79,22 +79,22 @@ export class ImportWorker implements AdapterImporter {
     if (this.#numRequests >= MAX_IMPORTS) throw tooMany();
     this.#numRequests += 1;
     try {
-      const current = await store.getAdapter(adapter.id);
+      const current = await store.adapters.get(adapter.id);
       if (current?.upload == null) return current ?? gone(adapter);
       try {
         await uploadedFiles(blobs, current);
       } catch (error) {
         // The adapter was deleted during the check, or another request committed it and removed its files.
-        const now = await store.getAdapter(adapter.id);
+        const now = await store.adapters.get(adapter.id);
         if (now?.upload == null) return now ?? gone(adapter);
         throw error;
       }
-      const job = await store.enqueueImport(adapter.id, {
+      const job = await store.adapters.enqueueImport(adapter.id, {
         maxLive: MAX_IMPORTS,
         ...(origin && { origin }),
       });
       if (job !== null) await this.#ended(job.id);
-      return (await store.getAdapter(adapter.id)) ?? gone(adapter);
+      return (await store.adapters.get(adapter.id)) ?? gone(adapter);
     } catch (error) {
       throw error instanceof StoreError && error.code === 'store.queue_full' ? tooMany() : error;
     } finally {
@@ -117,7 +117,7 @@ export class ImportWorker implements AdapterImporter {
       for (;;) {
         if (this.#machine.isStopping)
           throw new RequestError('server.unavailable', 'The service is shutting down; commit the upload again');
-        const job = await this.#options.store.getJob(jobId);
+        const job = await this.#options.store.jobs.get(jobId);
         if (job?.status === 'failed') throw waiting.fault ?? (await this.#storedFault(job));
         if (job === null || job.finishedAt !== null) return;
         absentSince = (await this.#canBeTaken(job)) ? null : (absentSince ?? performance.now());
@@ -144,7 +144,7 @@ export class ImportWorker implements AdapterImporter {
 
   /** Error of an import that failed in another process. */
   async #storedFault({ id, errorMessage }: Job): Promise<JobFault> {
-    const events = await this.#options.store.listEvents({ jobId: id, type: 'job_failed', limit: 1 });
+    const events = await this.#options.store.jobs.listEvents({ jobId: id, type: 'job_failed', limit: 1 });
     const { code, message } = events?.items[0]?.data ?? {};
     const isKnown = typeof code === 'string' && Object.hasOwn(HTTP_FAULTS, code);
     const words = typeof message === 'string' ? message : (errorMessage ?? 'the import failed');

@@ -61,7 +61,7 @@ export class ImportJobs implements JobWork<'import'> {
 
   async #attempt(job: HeldImport, lease: JobLease): Promise<void> {
     const { store, blobs, backend, modelPaths } = this.#options;
-    const adapter = await lease.insist(() => store.getAdapter(job.turn), isPassingButFull);
+    const adapter = await lease.insist(() => store.adapters.get(job.turn), isPassingButFull);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
     const { config, weightsPath } = await lease.insist(() => uploadedFiles(blobs, adapter), isPassingButFull);
     await lease.insist(() => refuseDamagedUpload(blobs, adapter.upload!), isPassingButFull);
@@ -84,13 +84,13 @@ export class ImportJobs implements JobWork<'import'> {
     log(`import ${job.id} failed (${code}): ${reason}`, { ...aboutJob(job), level: 'error' });
     // Before the row changes: a request that sees the row first would not have the original error.
     this.#audience.fails(job.id, error);
-    await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`, { code, message });
+    await store.jobs.fail(job.id, job.fencingToken, `${message} (${code})`, { code, message });
   }
 
   /** Its adapter was deleted, or another worker has it. */
   async leave({ id }: HeldImport): Promise<boolean> {
     this.#audience.fails(id, null);
-    const now = await this.#options.store.getJob(id);
+    const now = await this.#options.store.jobs.get(id);
     return now !== null && now.finishedAt === null;
   }
 
@@ -106,7 +106,7 @@ export class ImportJobs implements JobWork<'import'> {
   ): Promise<void> {
     const { store, blobs, log } = this.#options;
     const directoryKey = await keepDirectory({ store, blobs, lease }, staged, 'adapters/');
-    const write = () => store.finishImport(job.id, job.fencingToken, { lora, directoryKey, digest });
+    const write = () => store.adapters.finishImport(job.id, job.fencingToken, { lora, directoryKey, digest });
     const file = { key: directoryKey, kind: 'directory' } as const;
     const committed = await nameFile({ store, blobs, log }, file, write, (work) =>
       lease.insist(work, isPassingButFull),

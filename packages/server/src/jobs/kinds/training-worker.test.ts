@@ -142,8 +142,8 @@ async function newModel(
   warmStart?: { modelId: string; step: number },
   baseModel = 'base',
 ): Promise<Model> {
-  const { id: entityId } = await store.ensureEntity('local');
-  const made = await store.createModel({
+  const { id: entityId } = await store.keys.ensureEntity('local');
+  const made = await store.models.create({
     entityId,
     project: 'p',
     name,
@@ -157,7 +157,7 @@ async function newModel(
 
 async function submit(model: Model, config: object = {}): Promise<TrainingJob> {
   const jobConfig = readJobConfig(config, 512);
-  const job = await store.enqueueJob({
+  const job = await store.jobs.enqueue({
     modelId: model.id,
     kind: 'rl',
     config: jobConfig,
@@ -171,9 +171,9 @@ async function submit(model: Model, config: object = {}): Promise<TrainingJob> {
 
 /** Folder of a run's snapshots. */
 const workOf = ({ snapshots }: TrainingJobRequest) => join(directory, 'work', snapshots);
-const status = async (job: TrainingJob) => (await store.getJob(job.id))?.status;
+const status = async (job: TrainingJob) => (await store.jobs.get(job.id))?.status;
 const events = async (job: TrainingJob) =>
-  ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
+  ((await store.jobs.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
 const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 100_000, interval: 5 });
 
 /** Trains a step of the model; its checkpoint has the digest `d`. */
@@ -206,7 +206,7 @@ test('the start event of a job has ignored and dropped items, the end event its 
     `job ${job.id}: settings without effect: plot_tensors, newer; 1 of 3 groups are trained, dropped: {"too_long":2}`,
     `job ${job.id}: succeeded, step 1`,
   ]);
-  expect((await store.latestCheckpoint(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
+  expect((await store.checkpoints.latest(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
 });
 
 test('each job trains on the base model of its own model, and one whose base model is not here stays in the queue', async () => {
@@ -217,7 +217,7 @@ test('each job trains on the base model of its own model, and one whose base mod
     expect(modelPath).toBe(`/${baseModel}.gguf`);
     await backend.succeed(output);
   }
-  expect(await store.getJob(lost.id)).toMatchObject({ status: 'queued', numAttempts: 0, startedAt: null });
+  expect(await store.jobs.get(lost.id)).toMatchObject({ status: 'queued', numAttempts: 0, startedAt: null });
   await worker.stop();
   startWorker({ baseModels: ['gone'] });
   const { modelPath, output } = await backend.begun();
@@ -248,7 +248,7 @@ describe('a new step', () => {
     await backend.succeed((await backend.begun()).output);
     await until(async () => expect(loaded).toEqual([['base', 'd', true]]));
     expect(await status(job)).toBe('running');
-    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 0 });
+    expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 0 });
     mayEnd.resolve();
     await until(async () => expect(await status(job)).toBe('succeeded'));
     expect(await warningsOf(job)).toEqual([]);
@@ -269,7 +269,7 @@ describe('a new step', () => {
     expect(await warningsOf(job)).toEqual([
       expect.objectContaining({ code: 'adapter_not_loaded', message: expect.stringContaining('rank 32 is too large') }),
     ]);
-    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, digest: 'd' });
+    expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 1, digest: 'd' });
   });
 
   test.each([
@@ -299,10 +299,10 @@ describe('a new step', () => {
     });
     const again = await backend.begun();
     await dead.stop();
-    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 0 });
+    expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 0 });
     await backend.succeed(again.output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
-    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: again.output });
+    expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 1, directoryKey: again.output });
     expect(loaded).toEqual([again.output]);
     expect(publish).toHaveBeenCalledTimes(isAsked ? 1 : 0);
     const types = (await events(job)).map(({ type }) => type);
@@ -324,7 +324,7 @@ describe('a new step', () => {
     await loading.promise;
     await worker.stop();
     expect(await status(job)).toBe('succeeded');
-    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, digest: 'd', directoryKey: output });
+    expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 1, digest: 'd', directoryKey: output });
     expect(await blobs.localDirectory(output)).not.toBeNull();
   });
 
@@ -346,8 +346,8 @@ describe('a new step', () => {
   test('whose warning the store refuses leaves no folder', async () => {
     await worker.stop();
     startWorker({ publish: async () => '1 of 2 engines: rank 32 is too large' });
-    const append = store.appendEvent.bind(store);
-    vi.spyOn(store, 'appendEvent').mockImplementation(async (id, token, event) => {
+    const append = store.jobs.appendEvent.bind(store.jobs);
+    vi.spyOn(store.jobs, 'appendEvent').mockImplementation(async (id, token, event) => {
       if (event.type === 'warning') throw new StoreError('store.constraint_violated', 'refused');
       return await append(id, token, event);
     });
@@ -371,7 +371,7 @@ describe('a new step', () => {
     const { output } = await backend.begun();
     await backend.succeed(output);
     await loading.promise;
-    await store.cancelJob(job.id, 'enough');
+    await store.jobs.cancel(job.id, 'enough');
     await worker.stopJob(job.id);
     expect(await status(job)).toBe('cancelled');
     expect(await blobs.localDirectory(output).catch(() => null)).toBeNull();
@@ -396,7 +396,7 @@ describe('snapshots in the blobs', () => {
     backend.start(9);
     for (; numSteps < 3; numSteps++) backend.step(numSteps);
     await until(async () => expect(await snapshots()).toHaveLength(1));
-    await until(async () => expect((await store.getJob(job.id))?.snapshot?.numGradientSteps).toBe(3));
+    await until(async () => expect((await store.jobs.get(job.id))?.snapshot?.numGradientSteps).toBe(3));
     expect(await snapshots()).toEqual(backend.copies);
 
     // Its machine is gone, and cannot report anything.
@@ -417,13 +417,13 @@ describe('snapshots in the blobs', () => {
     const lost = await submit(await newModel('one'));
     const { snapshots: name } = await backend.begun();
     const folder = join(directory, 'work', name);
-    await store.releaseLease(lost.id, (await store.getJob(lost.id))!.lease!.fencingToken);
-    const elsewhere = (await store.claimNextJob('another', 60_000))!;
+    await store.jobs.release(lost.id, (await store.jobs.get(lost.id))!.lease!.fencingToken);
+    const elsewhere = (await store.jobs.claim('another', 60_000))!;
     await until(async () => expect(backend.isStopped).toBe(true));
     const other = await submit(await newModel('two'));
     const { output } = await backend.begun();
     expect(existsSync(folder)).toBe(true);
-    await store.finishJobFailed(elsewhere.id, elsewhere.fencingToken, 'no reason');
+    await store.jobs.fail(elsewhere.id, elsewhere.fencingToken, 'no reason');
     await backend.succeed(output);
     await until(async () => expect(await status(other)).toBe('succeeded'));
     await until(async () => expect(existsSync(folder)).toBe(false));
@@ -439,7 +439,7 @@ describe('snapshots in the blobs', () => {
     for (const index of [0, 1]) backend.step(index);
     await until(async () => expect(await events(job)).toHaveLength(3));
     await worker.stop();
-    expect(await store.getJob(job.id)).toMatchObject({
+    expect(await store.jobs.get(job.id)).toMatchObject({
       status: 'queued',
       snapshot: { directoryKey: backend.copies[0], numGradientSteps: 2 },
     });
@@ -459,7 +459,7 @@ describe('snapshots in the blobs', () => {
     backend.start(9);
     backend.step(0);
     await until(async () => expect(backend.copies).toHaveLength(1));
-    await store.cancelJob(job.id, 'enough');
+    await store.jobs.cancel(job.id, 'enough');
     await worker.stopJob(job.id);
     open.resolve();
     const removed = vi.spyOn(blobs, 'removeDirectory');
@@ -479,22 +479,22 @@ test('a job without anything to train succeeds with a warning', async () => {
     type: 'training_ended',
     data: { num_gradient_steps: 0, message, step: expect.any(Number) },
   });
-  expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: null });
+  expect(await store.checkpoints.latest(job.modelId)).toMatchObject({ step: 1, directoryKey: null });
 });
 
 test('the own checkpoint of an ended job cannot be removed', async () => {
   const model = await newModel('one');
   await trainStep(model);
-  const before = (await store.getCheckpoint(model.id, 1))?.directoryKey ?? 'none';
+  const before = (await store.checkpoints.get(model.id, 1))?.directoryKey ?? 'none';
   const job = await submit(model);
   const { output } = await backend.begun();
-  await store.deleteCheckpoints(model.id, [1]);
+  await store.checkpoints.delete(model.id, [1]);
   const remove = vi.spyOn(blobs, 'removeDirectory').mockRejectedValueOnce(new Error('EBUSY'));
   await backend.succeed(output);
   await until(async () => expect(logged).toContain(`the directory ${before} is left on disk: Error: EBUSY`));
   expect(remove.mock.calls).toEqual([[before]]);
   expect(await status(job)).toBe('succeeded');
-  const made = (await store.latestCheckpoint(model.id))?.directoryKey ?? 'none';
+  const made = (await store.checkpoints.latest(model.id))?.directoryKey ?? 'none';
   expect([made === before, await blobs.localDirectory(made)]).toEqual([false, expect.any(String)]);
 });
 
@@ -544,7 +544,7 @@ describe('a store that is busy or full', () => {
       'gradient_step',
       'training_ended',
     ]);
-    expect((await store.getJob(job.id))?.numAttempts).toBe(1);
+    expect((await store.jobs.get(job.id))?.numAttempts).toBe(1);
   });
 
   test('for longer than the lease: training stops, keeps its snapshots, and the job is taken up again', async () => {
@@ -563,7 +563,7 @@ describe('a store that is busy or full', () => {
     for (const index of [0, 1]) backend.step(index);
     await backend.succeed(again.output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
-    expect(await store.getJob(job.id)).toMatchObject({ numAttempts: 1, errorMessage: null });
+    expect(await store.jobs.get(job.id)).toMatchObject({ numAttempts: 1, errorMessage: null });
     expect((await events(job)).map(({ type }) => type)).toEqual([
       'training_started',
       'gradient_step',
@@ -600,8 +600,8 @@ describe('a store that is busy or full', () => {
   });
 
   test('a commit that fails on the disk and reached it all the same: the job has succeeded, and keeps its files', async () => {
-    const finish = store.finishJobSucceeded.bind(store);
-    vi.spyOn(store, 'finishJobSucceeded').mockImplementationOnce(async (...input) => {
+    const finish = store.jobs.succeed.bind(store.jobs);
+    vi.spyOn(store.jobs, 'succeed').mockImplementationOnce(async (...input) => {
       await finish(...input);
       throw new StoreError('store.unavailable', 'disk I/O error');
     });
@@ -609,14 +609,14 @@ describe('a store that is busy or full', () => {
     await backend.succeed((await backend.begun()).output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
     await worker.stop();
-    const { directoryKey } = (await store.latestCheckpoint(job.modelId))!;
+    const { directoryKey } = (await store.checkpoints.latest(job.modelId))!;
     expect(await blobs.listDirectories()).toEqual([directoryKey]);
   });
 
   test('a commit that fails on the disk and cannot be looked at: the files stay for the next start to decide', async () => {
     const broken = new StoreError('store.unavailable', 'disk I/O error');
-    vi.spyOn(store, 'finishJobSucceeded').mockRejectedValue(broken);
-    vi.spyOn(store, 'isNamed').mockRejectedValue(broken);
+    vi.spyOn(store.jobs, 'succeed').mockRejectedValue(broken);
+    vi.spyOn(store.files, 'isNamed').mockRejectedValue(broken);
     const job = await submit(await newModel('one'));
     await backend.succeed((await backend.begun()).output);
     await until(async () => expect(logged.join()).toContain('waits'));
@@ -641,7 +641,7 @@ describe('a run that ends', () => {
     await backend.begun();
     backend.fail(lost);
     await until(async () => expect(await status(job)).toBe('failed'));
-    expect((await store.getJob(job.id))?.errorMessage).toContain('(trainer.host_lost)');
+    expect((await store.jobs.get(job.id))?.errorMessage).toContain('(trainer.host_lost)');
   });
 
   test.each(['failed', 'cancelled'])('after it committed its version leaves none of it: %s', async (end) => {
@@ -650,10 +650,10 @@ describe('a run that ends', () => {
     await backend.commit(output);
     if (end === 'failed') backend.fail(new TrainingRunError({ code: 'trainer.internal', message: '', retry: 'never' }));
     else {
-      await store.cancelJob(job.id, 'enough');
+      await store.jobs.cancel(job.id, 'enough');
       await worker.stopJob(job.id);
     }
-    await until(async () => expect((await store.getJob(job.id))?.finishedAt).not.toBe(null));
+    await until(async () => expect((await store.jobs.get(job.id))?.finishedAt).not.toBe(null));
     await until(async () => expect(await blobs.listDirectories()).toEqual([]));
   });
 });
@@ -681,7 +681,7 @@ describe('errors shown to clients', () => {
     await backend.begun();
     backend.fail(error);
     await until(async () => expect(await status(job)).toBe('failed'));
-    const told = JSON.stringify([await events(job), await store.getJob(job.id)]);
+    const told = JSON.stringify([await events(job), await store.jobs.get(job.id)]);
     expect(told).toContain(expected);
     expect(told).not.toContain('/srv');
     expect(logged.join(), 'the log has the cause').toContain('/srv');
@@ -693,12 +693,12 @@ describe('control', () => {
     const model = await newModel('one');
     const [first, second] = [await submit(model), await submit(model)];
     const workDirectory = workOf(await backend.begun());
-    await store.cancelJob(first.id, 'enough');
+    await store.jobs.cancel(first.id, 'enough');
     await worker.stopJob(first.id);
     expect((await backend.begun()).jobId).toBe(second.id);
     expect((await events(first)).map(({ type }) => type)).toEqual(['training_started', 'training_failed']);
     expect(existsSync(workDirectory)).toBe(false);
-    expect((await store.latestCheckpoint(model.id))?.step).toBe(0);
+    expect((await store.checkpoints.latest(model.id))?.step).toBe(0);
   });
 
   test('a job that another process cancels or pauses is let go of long before the next renewal', async () => {
@@ -707,10 +707,10 @@ describe('control', () => {
     const model = await newModel('one');
     const [first, second] = [await submit(model), await submit(model)];
     expect((await backend.begun()).jobId).toBe(first.id);
-    await other.cancelJob(first.id, 'enough');
+    await other.jobs.cancel(first.id, 'enough');
     const request = await backend.begun();
     expect(request.jobId).toBe(second.id);
-    await other.pauseJob(second.id);
+    await other.jobs.pause(second.id);
     await until(async () => expect(backend.isStopped).toBe(true));
     expect([await status(first), await status(second), existsSync(workOf(request))]).toEqual([
       'cancelled',
@@ -727,7 +727,7 @@ describe('control', () => {
     const workDirectory = workOf(await backend.begun());
     backend.step(0);
     await until(async () => expect(await events(job)).toHaveLength(2));
-    await store.pauseJob(job.id);
+    await store.jobs.pause(job.id);
     await worker.stopJob(job.id);
     expect(existsSync(workDirectory)).toBe(true);
     const other = await submit(two);
@@ -738,7 +738,7 @@ describe('control', () => {
 
     await worker.stop();
     startWorker();
-    await store.resumeJob(job.id);
+    await store.jobs.resume(job.id);
     worker.notify();
     const resumed = await backend.begun();
     expect([resumed.jobId, workOf(resumed)]).toEqual([job.id, workDirectory]);
@@ -754,10 +754,10 @@ describe('control', () => {
     ]);
     expect((await backend.begun()).jobId).toBe(later.id);
     expect(existsSync(workDirectory)).toBe(false);
-    expect((await store.getJob(job.id))?.numAttempts).toBe(1);
+    expect((await store.jobs.get(job.id))?.numAttempts).toBe(1);
     // Its run has no point twice, and no trajectory its tokens twice.
     const query = { modelId: one.id, names: ['train/policy_loss'], axis: 'gradient_step', maxPoints: 10 } as const;
-    expect(await store.readSeries(query)).toMatchObject([
+    expect(await store.runs.readSeries(query)).toMatchObject([
       {
         points: [
           { first: 0, mean: 0, count: 1 },
@@ -765,7 +765,7 @@ describe('control', () => {
         ],
       },
     ]);
-    expect(await store.listTokenTraces(`${job.id}.0.1`)).toEqual([
+    expect(await store.trajectories.listTraces(`${job.id}.0.1`)).toEqual([
       { gradientStep: 0, trace: Uint8Array.of(0, 7) },
       { gradientStep: 1, trace: Uint8Array.of(1, 7) },
     ]);
@@ -776,11 +776,11 @@ describe('control', () => {
     for (const isThere of [true, false]) {
       const job = await submit(model);
       const workDirectory = workOf(await backend.begun());
-      await store.pauseJob(job.id);
+      await store.jobs.pause(job.id);
       await worker.stopJob(job.id);
       expect(existsSync(workDirectory)).toBe(true);
       if (!isThere) await worker.stop();
-      await store.cancelJob(job.id, 'enough');
+      await store.jobs.cancel(job.id, 'enough');
       if (isThere) await worker.stopJob(job.id);
       else startWorker();
       await until(async () => expect(existsSync(workDirectory)).toBe(false));
@@ -793,7 +793,7 @@ describe('weights', () => {
     const model = await newModel('one');
     await trainStep(model);
     await trainStep(model);
-    const keyOf = async (step: number) => (await store.getCheckpoint(model.id, step))?.directoryKey;
+    const keyOf = async (step: number) => (await store.checkpoints.get(model.id, step))?.directoryKey;
     for (const [config, expected] of [
       [{}, undefined],
       [{ kl_penalty_coef: 0.1 }, null],
@@ -805,20 +805,20 @@ describe('weights', () => {
       const job = await submit(model, config);
       const request = await backend.begun();
       expect([config, request.referenceFrom]).toEqual([config, expected]);
-      await store.cancelJob(job.id, 'seen');
+      await store.jobs.cancel(job.id, 'seen');
       await worker.stopJob(job.id);
     }
-    await store.deleteCheckpoints(model.id, [1]);
+    await store.checkpoints.delete(model.id, [1]);
     const lost = await submit(model, { kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 });
     await until(async () => expect(await status(lost)).toBe('failed'));
-    expect((await store.getJob(lost.id))?.errorMessage).toContain('step 1 (the reference of this job)');
+    expect((await store.jobs.get(lost.id))?.errorMessage).toContain('step 1 (the reference of this job)');
   });
 
   test('a job that waited through an update gets the defaults of newer settings', async () => {
     const model = await newModel('one');
     const { learningRateSchedule: _newer, ...older } = readJobConfig({ ppo: true }, 512).resolved;
     const config = { resolved: older, requested: {}, ignoredKeys: [] };
-    await store.enqueueJob({ modelId: model.id, kind: 'rl', config, dataKey: 'groups/g' });
+    await store.jobs.enqueue({ modelId: model.id, kind: 'rl', config, dataKey: 'groups/g' });
     worker.notify();
     const request = await backend.begun();
     expect(request.config).toMatchObject({ lossFunction: 'ppo', learningRateSchedule: 'constant' });
@@ -831,22 +831,22 @@ describe('weights', () => {
     const first = await submit(teacher);
     await backend.begun();
     const job = await submit(pupil);
-    await store.deleteCheckpoints(pupil.id, [0]);
-    await store.cancelJob(first.id, 'seen');
+    await store.checkpoints.delete(pupil.id, [0]);
+    await store.jobs.cancel(first.id, 'seen');
     await worker.stopJob(first.id);
     await until(async () => expect(await status(job)).toBe('failed'));
-    expect((await store.getJob(job.id))?.errorMessage).toContain('did not start from the base model');
+    expect((await store.jobs.get(job.id))?.errorMessage).toContain('did not start from the base model');
   });
 
   test('a job from a step whose optimizer state was removed starts afresh with a warning, and sizes are on record', async () => {
     const model = await newModel('one');
     await trainStep(model);
     await until(async () =>
-      expect((await store.listCheckpointStates(model.id))[1]).toMatchObject({ sizeBytes: 1, optimizerBytes: 0 }),
+      expect((await store.retention.listStates(model.id))[1]).toMatchObject({ sizeBytes: 1, optimizerBytes: 0 }),
     );
     await trainStep(model);
-    await store.dropOptimizers(model.id, [1]);
-    await store.deleteCheckpoints(model.id, [2]);
+    await store.retention.dropOptimizers(model.id, [1]);
+    await store.checkpoints.delete(model.id, [2]);
     const job = await submit(model);
     expect(await backend.begun()).toMatchObject({ withFreshOptimizer: true });
     await until(async () =>
@@ -864,7 +864,7 @@ describe('weights', () => {
     const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
     const first = await submit(pupil, { kl_penalty_coef: 0.1 });
     const request = await backend.begun();
-    const weights = (await store.getCheckpoint(teacher.id, 1))?.directoryKey;
+    const weights = (await store.checkpoints.get(teacher.id, 1))?.directoryKey;
     expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
     expect(request).toMatchObject({ beganFrom: { version: weights } });
     // A step without training shares the teacher's files, but not its momentum.

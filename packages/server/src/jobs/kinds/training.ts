@@ -118,7 +118,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const log = this.#logOf(job);
     log(`job ${job.id}: starts, claim ${job.fencingToken}`);
     const { request, warning } = await lease.insist(() => this.#requestFor(job));
-    await lease.insist(() => this.#options.store.announceKey(request.output));
+    await lease.insist(() => this.#options.store.files.announce(request.output));
     const result = await this.#train(job, request, { lease, trace, warning });
     const step = await this.#finish(job, result, request.output, lease);
     log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
@@ -135,14 +135,14 @@ export class TrainingJobs implements JobWork<Objective> {
     const { code, message } = clientFailure(error);
     const reason = error instanceof Error ? error.message : String(error);
     this.#logOf(job)(`job ${job.id} failed (${code}): ${reason}`, { level: 'error' });
-    const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
+    const { directoryKeys } = await store.jobs.fail(job.id, job.fencingToken, `${message} (${code})`);
     this.#options.metrics?.end(job, 'failed');
     await this.#removeDirectories(directoryKeys);
   }
 
   async leave(job: ClaimedJob): Promise<boolean> {
     const { store, metrics } = this.#options;
-    const now = await store.getJob(job.id);
+    const now = await store.jobs.get(job.id);
     this.#logOf(job)(
       `job ${job.id}: left with the status ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
     );
@@ -160,13 +160,13 @@ export class TrainingJobs implements JobWork<Objective> {
 
   async #requestFor(job: ClaimedJob): Promise<{ request: TrainingJobRequest; warning: JobWarning | null }> {
     const { store, blobs, modelPaths } = this.#options;
-    const model: Model | null = await store.getModel(job.modelId);
+    const model: Model | null = await store.models.get(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
     await this.#options.files?.check(model.baseModel);
     const weights = await jobWeights({ store, blobs, log: this.#logOf(job) }, job, model);
     const request: TrainingJobRequest = {
       ...trainingKindOf(job),
-      manifest: manifestOf(model, job, store.now()),
+      manifest: manifestOf(model, job, store.clock.now()),
       jobId: job.id,
       modelPath: baseModelPath(modelPaths, model.baseModel, 'the model'),
       dataKey: job.dataKey,
@@ -247,10 +247,10 @@ export class TrainingJobs implements JobWork<Objective> {
         trace?.stepTaken(event.index, event.taken, event.metrics);
       }
       written = written.then(() =>
-        lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
+        lease.insist(() => store.jobs.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
       );
       for (const warning of warnings)
-        written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, warning)));
+        written = written.then(() => lease.insist(() => store.jobs.appendEvent(job.id, job.fencingToken, warning)));
       if (event.kind === 'gradient_step') {
         const numTold = event.index + 1;
         written = written.then(() => copies.stepTold(numTold, numTold === numSteps));
@@ -277,7 +277,7 @@ export class TrainingJobs implements JobWork<Objective> {
             if (unreachable !== null) {
               isToldAway = true;
               const row = wireEvent({ kind: 'warning', warning: unreachable }, job);
-              await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
+              await lease.insist(() => store.jobs.appendEvent(job.id, job.fencingToken, row));
             }
             lease.waitFor(error as Error);
             await lease.pause(DISK_PAUSE_MS);
@@ -325,7 +325,7 @@ export class TrainingJobs implements JobWork<Objective> {
     log(`job ${job.id}: its step could not be loaded: ${refusal}`, { level: 'warn' });
     const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(refusalForClients(refusal)) }, job);
     this.#options.metrics?.see(job, row);
-    await insistToTheEnd(lease, () => store.appendEvent(job.id, job.fencingToken, row));
+    await insistToTheEnd(lease, () => store.jobs.appendEvent(job.id, job.fencingToken, row));
   }
 
   /** @returns the step of the checkpoint; null if it is committed although the store reported an error */
@@ -341,7 +341,7 @@ export class TrainingJobs implements JobWork<Objective> {
       data: endData(result),
     };
     const finish = (directoryKey: string | null) =>
-      store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, ...outcome });
+      store.jobs.succeed(job.id, job.fencingToken, { directoryKey, ...outcome });
     const insist = <Result>(work: () => Promise<Result>) => insistToTheEnd(lease, work);
     if (result.digest === null) {
       const { directoryKeys, checkpoint } = await insist(() => finish(null));

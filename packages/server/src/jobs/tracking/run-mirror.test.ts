@@ -33,12 +33,12 @@ const log = (modelId: string, reward: number) =>
 
 async function runningJob(modelId: string) {
   const { store } = server;
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
-  const job = await store.claimNextJob('test', 60_000);
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
+  const job = await store.jobs.claim('test', 60_000);
   if (job === null) throw new Error('the queue is empty');
   return async (index: number, loss: number) => {
     const event = { type: 'gradient_step', data: { loss }, dedupeKey: `gradient_step:${index}` };
-    await store.appendEvent(job.id, job.fencingToken, { ...event, metrics: { 'train/loss': loss } });
+    await store.jobs.appendEvent(job.id, job.fencingToken, { ...event, metrics: { 'train/loss': loss } });
   };
 }
 
@@ -90,7 +90,7 @@ test('a failing tracker gets everything later, once, and does not disturb the se
   tracker.failure = null;
   await tellAll();
   // Items that were sent but not recorded are sent again, and stored once.
-  vi.spyOn(server.store, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
+  vi.spyOn(server.store.runs, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
   await step(1, 2);
   await expect(mirror.reportNext()).rejects.toThrow('the service dies');
   await tellAll();

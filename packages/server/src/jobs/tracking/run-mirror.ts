@@ -77,14 +77,14 @@ export class RunMirror implements RunTracking {
   }
 
   async find(modelId: string): Promise<MirroredRun | null> {
-    const run = await this.#options.store.getTrackedRun(this.name, modelId);
+    const run = await this.#options.store.runs.getTracked(this.name, modelId);
     return run === null ? null : { tracker: this.name, id: run.id, url: run.url };
   }
 
   async forget(modelId: string): Promise<boolean> {
     const { store, tracker, log } = this.#options;
     try {
-      const run = await store.getTrackedRun(this.name, modelId);
+      const run = await store.runs.getTracked(this.name, modelId);
       if (run !== null) await tracker.delete(run.id, AbortSignal.timeout(FORGET_MS));
       return true;
     } catch (error) {
@@ -131,10 +131,10 @@ export class RunMirror implements RunTracking {
 
   async #position(): Promise<number> {
     const { store } = this.#options;
-    const known = await store.getTrackerPosition(this.name);
+    const known = await store.runs.trackerPosition(this.name);
     if (known !== null) return known;
-    const now = await store.lastFeedPosition();
-    await store.advanceTracker(this.name, now, new Map());
+    const now = await store.feed.lastPosition();
+    await store.runs.advanceTracker(this.name, now, new Map());
     return now;
   }
 
@@ -142,7 +142,7 @@ export class RunMirror implements RunTracking {
   async reportNext(): Promise<boolean> {
     const { store } = this.#options;
     const after = await this.#position();
-    const items = await store.listFeed({ after, limit: ITEMS_AT_A_TIME });
+    const items = await store.feed.list({ after, limit: ITEMS_AT_A_TIME });
     const last = items.at(-1);
     if (last === undefined) return false;
     const counts = new Map<string, number>();
@@ -151,7 +151,7 @@ export class RunMirror implements RunTracking {
       const count = await this.#tell(modelId, own, after);
       if (count !== null) counts.set(modelId, count);
     }
-    await store.advanceTracker(this.name, last.position, counts);
+    await store.runs.advanceTracker(this.name, last.position, counts);
     return items.length === ITEMS_AT_A_TIME;
   }
 
@@ -159,14 +159,14 @@ export class RunMirror implements RunTracking {
   async #tell(modelId: string, items: readonly FeedItem[], after: number): Promise<number | null> {
     const { store, tracker } = this.#options;
     if (items.some(({ type }) => type === 'model_deleted')) {
-      const run = await store.getTrackedRun(this.name, modelId);
+      const run = await store.runs.getTracked(this.name, modelId);
       if (run !== null) await tracker.delete(run.id, this.#signal());
-      await store.setTrackedRun(this.name, modelId, null);
+      await store.runs.setTracked(this.name, modelId, null);
       return null;
     }
-    const model = await store.getModel(modelId);
+    const model = await store.models.get(modelId);
     if (model === null) return null; // its deletion comes later in the feed
-    const known = (await store.getTrackedRun(this.name, modelId)) ?? (await this.#begin(model, after));
+    const known = (await store.runs.getTracked(this.name, modelId)) ?? (await this.#begin(model, after));
     let numGradientSteps = known.numGradientSteps;
     const points: TrackedPoint[] = [];
     for (const item of items) {
@@ -191,10 +191,10 @@ export class RunMirror implements RunTracking {
     const { runId, entity, project, name, createdAt, baseModel, lora } = model;
     const parameters = { base_model: baseModel, lora_rank: String(lora.rank), lora_alpha: String(lora.alpha) };
     const run = await tracker.begin({ runId, entity, project, name, createdAt, parameters }, this.#signal());
-    const pending = await store.listFeed({ after, modelId: model.id, limit: MAX_PENDING });
+    const pending = await store.feed.list({ after, modelId: model.id, limit: MAX_PENDING });
     const numPending = pending.filter(({ type }) => type === 'gradient_step').length;
     const numGradientSteps = Math.max(0, model.numGradientSteps - numPending);
-    await store.setTrackedRun(this.name, model.id, { ...run, numGradientSteps });
+    await store.runs.setTracked(this.name, model.id, { ...run, numGradientSteps });
     return { ...run, numGradientSteps };
   }
 

@@ -79,7 +79,7 @@ describe('every form of a name', () => {
     });
     await server.addCheckpoint(id, 'a');
     const log = (reward: number) =>
-      server.store.recordLog({
+      server.store.trajectories.recordLog({
         modelId: id,
         split: 'val',
         blobKey: `logs/${reward}`,
@@ -92,7 +92,7 @@ describe('every form of a name', () => {
     await server.addCheckpoint(id, 'b');
     await log(0.25);
     for (const name of names) expect(await resolve(name)).toMatchObject({ step: 1, name: 'acme/demo/climbing:step1' });
-    await server.store.deleteCheckpoints(id, [1]);
+    await server.store.checkpoints.delete(id, [1]);
     expect(await resolve(names[0]!)).toMatchObject({ step: 2 });
   });
 
@@ -125,14 +125,14 @@ test('a deleted step is unknown, step 0 of the base model too, and the latest is
   const modelId = await server.makeModel('pruned');
   await server.addCheckpoint(modelId, 'c');
   await server.addCheckpoint(modelId, 'd');
-  await server.store.deleteCheckpoints(modelId, [2]);
+  await server.store.checkpoints.delete(modelId, [2]);
   expect(await resolve('pruned')).toMatchObject({ step: 1 });
   await expect(resolve('pruned:step2')).rejects.toMatchObject({ code: 'request.unknown_model' });
   expect(await resolve('pruned:step0')).toMatchObject({ step: 0, directoryKey: null });
-  await server.store.deleteCheckpoints(modelId, [0]);
+  await server.store.checkpoints.delete(modelId, [0]);
   await expect(resolve('pruned:step0')).rejects.toMatchObject({ code: 'request.unknown_model' });
   expect(await resolve('pruned')).toMatchObject({ step: 1 });
-  await server.store.deleteCheckpoints(modelId, [1]);
+  await server.store.checkpoints.delete(modelId, [1]);
   await expect(resolve('pruned')).rejects.toMatchObject({ code: 'request.unknown_model' });
 });
 

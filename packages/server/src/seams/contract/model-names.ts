@@ -47,7 +47,7 @@ interface ModelName {
  * Resolves the `model` of a request for one tenant.
  * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one
  * version, or with `:best` or `@best` for the kept checkpoint with the highest reward ({@link
- * Store.bestCheckpoint}) · any of the latter after `wandb-artifact:///` (or two slashes) · `adapter:ID` of an
+ * Store.runs.bestCheckpoint}) · any of the latter after `wandb-artifact:///` (or two slashes) · `adapter:ID` of an
  * imported adapter. Absent and empty mean the default base model.
  * @param entity name of the caller's entity, `entityId` its id; models of other entities are unknown
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a
@@ -71,7 +71,8 @@ export async function resolveModelName(
   }
   const base = baseModels.under(model, { field: 'model', name: requested });
   const step = parsed.step === 'best' ? await bestStep(store, model, requested) : parsed.step;
-  const checkpoint = step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, step);
+  const checkpoint =
+    step === null ? await store.checkpoints.latest(model.id) : await store.checkpoints.get(model.id, step);
   // A deleted step is unknown, even a step 0 that has the base model's weights.
   if (checkpoint === null) throw unknownModel(requested);
   return atCheckpoint(model, checkpoint, base);
@@ -79,7 +80,7 @@ export async function resolveModelName(
 
 /** @throws {RequestError} `request.unknown_model` before any step has a reward */
 async function bestStep(store: Store, model: Model, requested: string): Promise<number> {
-  const best = await store.bestCheckpoint(model.id);
+  const best = await store.runs.bestCheckpoint(model.id);
   if (best !== null) return best.step;
   const message = `The model \`${requested}\` does not exist: no checkpoint has a reward yet. Use \`${model.name}\` or \`${model.name}:stepN\`.`;
   throw new RequestError('request.unknown_model', message, { param: 'model' });
@@ -91,7 +92,7 @@ export async function isVersionThere(store: Store, model: ResolvedModel, entityI
     case 'base':
       return true;
     case 'checkpoint':
-      return (await store.getCheckpoint(model.modelId, model.step))?.directoryKey === model.directoryKey;
+      return (await store.checkpoints.get(model.modelId, model.step))?.directoryKey === model.directoryKey;
     case 'adapter':
       return (await findImportedAdapter(store, { name: model.name, entityId })) !== null;
     default:
@@ -164,8 +165,8 @@ export function parseModelName(requested: string): ModelName | null {
 
 async function findModel(store: Store, parsed: ModelName, entity: string, requested: string): Promise<Model | null> {
   if (parsed.project !== null)
-    return parsed.entity === entity ? store.findModel(entity, parsed.project, parsed.name) : null;
-  const found = await store.findModelByName(entity, parsed.name);
+    return parsed.entity === entity ? store.models.find(entity, parsed.project, parsed.name) : null;
+  const found = await store.models.findByName(entity, parsed.name);
   switch (found.kind) {
     case 'found':
       return found.model;

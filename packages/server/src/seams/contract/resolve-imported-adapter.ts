@@ -13,7 +13,7 @@ export async function findImportedAdapter(
   store: Store,
   { name, entityId }: { readonly name: string; readonly entityId: string },
 ): Promise<Adapter | null> {
-  const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
+  const adapter = isAdapterName(name) ? await store.adapters.get(name.slice(SCHEME.length)) : null;
   return adapter?.entityId === entityId ? adapter : null;
 }
 

@@ -12,11 +12,11 @@ export function trainersOf(members: readonly Member[]): Member[] {
 
 /** @param own base models of this process's workers; null: any */
 export async function trainedBaseModels(
-  store: Pick<Store, 'listMembers'>,
+  store: Pick<Store, 'members'>,
   own: readonly string[] | null,
 ): Promise<TrainedBaseModels> {
   if (own === null) return null;
-  const trainers = trainersOf(await store.listMembers());
+  const trainers = trainersOf(await store.members.list());
   return new Set([...own, ...trainers.flatMap(({ baseModels }) => baseModels.map(({ id }) => id))]);
 }
 

@@ -12,10 +12,10 @@ function machine({ trustedAt = START as number | null, isTrusted = false } = {})
   const logged: string[] = [];
   const start = () =>
     new ClockWatch({
-      store: {
+      clock: {
         now: () => state.now,
-        trustedClock: async () => state.trustedAt,
-        trustClock: async (at) => void (state.trustedAt = at),
+        lastTrusted: async () => state.trustedAt,
+        trust: async (at) => void (state.trustedAt = at),
       },
       isTrusted,
       monotonic: () => state.elapsed,

@@ -1,9 +1,9 @@
-import type { Store } from '@trainyard/store';
+import type { StoreClock } from '@trainyard/store';
 
 const DAY_MS = 24 * 3_600_000;
 
 export interface ClockWatchOptions {
-  readonly store: Pick<Store, 'now' | 'trustedClock' | 'trustClock'>;
+  readonly clock: Pick<StoreClock, 'now' | 'lastTrusted' | 'trust'>;
   /** The operator has confirmed that the clock is right. */
   readonly isTrusted: boolean;
   /** Default `performance.now`. */
@@ -41,9 +41,9 @@ export class ClockWatch {
 
   /** @returns the time to use for removals, ms since the epoch; null: they wait */
   async read(): Promise<number | null> {
-    const { store, isTrusted } = this.#options;
-    const now: Reading = { clock: store.now(), monotonic: this.#monotonic() };
-    const trusted = await store.trustedClock();
+    const { clock, isTrusted } = this.#options;
+    const now: Reading = { clock: clock.now(), monotonic: this.#monotonic() };
+    const trusted = await clock.lastTrusted();
     const last = this.#last;
     this.#last = now;
     const step = trusted === null ? 0 : now.clock - trusted;
@@ -67,7 +67,7 @@ export class ClockWatch {
     if (this.#step !== null) this.#options.log('The clock is trusted again; old data is removed as before.');
     this.#steadySince = null;
     this.#step = null;
-    await this.#options.store.trustClock(now.clock);
+    await this.#options.clock.trust(now.clock);
     return now.clock;
   }
 }

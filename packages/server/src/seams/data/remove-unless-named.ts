@@ -7,7 +7,7 @@ export interface NamedFile {
 }
 
 interface Parts {
-  readonly store: Pick<Store, 'isNamed'>;
+  readonly store: Pick<Store, 'files'>;
   readonly blobs: Pick<Blobs, 'remove' | 'removeDirectory'>;
   readonly log: (line: string) => void;
 }
@@ -23,7 +23,7 @@ export async function removeUnlessNamed(parts: Parts, { key, kind }: NamedFile, 
   const { store, blobs, log } = parts;
   try {
     // Any other error came before the store was asked, or after it refused.
-    if (error instanceof StoreError && (await store.isNamed(key))) return true;
+    if (error instanceof StoreError && (await store.files.isNamed(key))) return true;
     if (isUncertain(error))
       log(`the ${kind} ${key} is kept until the next start: it is unknown whether its row was written`);
     else await (kind === 'blob' ? blobs.remove(key) : blobs.removeDirectory(key));

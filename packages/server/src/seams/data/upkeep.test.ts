@@ -2,7 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { type Blobs, checkOwnBlobs, FolderBlobs, sweepOrphans } from '@trainyard/store';
+import {
+  type Blobs,
+  checkOwnBlobs,
+  type Files,
+  FolderBlobs,
+  sweepOrphans,
+  type Trajectories,
+  type UsageRecords,
+} from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep, type UpkeepOptions } from './upkeep.ts';
@@ -21,25 +29,27 @@ function fakes() {
   let trustedAt: number | null = null;
   return {
     store: {
-      now: () => Date.now(),
-      trustedClock: async () => trustedAt,
-      trustClock: async (at: number) => void (trustedAt = at),
+      clock: {
+        now: () => Date.now(),
+        lastTrusted: async () => trustedAt,
+        trust: async (at: number) => void (trustedAt = at),
+      },
       purgeExpired: vi.fn<UpkeepOptions['store']['purgeExpired']>(async () => ({ numModels: 0, numRequests: 0 })),
-      expireTrajectories: vi.fn<UpkeepOptions['store']['expireTrajectories']>(async () => ({
-        numJobs: 0,
-        numLogs: 0,
-        blobKeys: [],
-      })),
-      countData: vi.fn<UpkeepOptions['store']['countData']>(async () => ({ numKept: 100, numRemoved: 0 })),
-      mergeUsage: vi.fn<UpkeepOptions['store']['mergeUsage']>(async () => 0),
-      blobsId: async () => 'own',
-      listReferencedKeys: async () => ({ directoryKeys: [], blobKeys: [] }),
-      listAnnouncedKeys: async () => [],
-      listKnownKeys: vi.fn<UpkeepOptions['store']['listKnownKeys']>(async () => []),
-      learnNamedKeys: async () => undefined,
-      setOrphans: async () => undefined,
-      forgetKeys: async () => undefined,
-      isNamed: async () => false,
+      trajectories: {
+        expire: vi.fn<Trajectories['expire']>(async () => ({ numJobs: 0, numLogs: 0, blobKeys: [] })),
+        countData: vi.fn<Trajectories['countData']>(async () => ({ numKept: 100, numRemoved: 0 })),
+      },
+      usage: { merge: vi.fn<UsageRecords['merge']>(async () => 0) },
+      files: {
+        blobsId: async () => 'own',
+        listReferenced: async () => ({ directoryKeys: [], blobKeys: [] }),
+        listAnnounced: async () => [],
+        listKnown: vi.fn<Files['listKnown']>(async () => []),
+        learnNamed: async () => undefined,
+        setOrphans: async () => undefined,
+        forget: async () => undefined,
+        isNamed: async () => false,
+      },
     },
     discard: vi.fn<Blobs['discard']>(async () => true),
   };
@@ -74,15 +84,15 @@ test('expired items are removed at the start and every ten minutes, also after a
   fakeClock();
   upkeep.start();
   for (let round = 1; round <= 4; round++) {
-    await vi.waitUntil(() => parts.store.mergeUsage.mock.calls.length === round, { timeout: 10_000 });
+    await vi.waitUntil(() => parts.store.usage.merge.mock.calls.length === round, { timeout: 10_000 });
     await upkeep.settled();
     await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
   }
   await upkeep.settled();
   const numRounds = parts.store.purgeExpired.mock.calls.length;
   // One failure does not prevent the other work.
-  expect(parts.store.expireTrajectories).toHaveBeenCalledTimes(numRounds);
-  expect(parts.store.mergeUsage).toHaveBeenCalledTimes(numRounds);
+  expect(parts.store.trajectories.expire).toHaveBeenCalledTimes(numRounds);
+  expect(parts.store.usage.merge).toHaveBeenCalledTimes(numRounds);
   expect(logged).toEqual(['expired data is kept for now: the store is busy']);
   await upkeep.stop();
   await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
@@ -91,19 +101,19 @@ test('expired items are removed at the start and every ten minutes, also after a
 
 test('trajectories go after so many days, usage is merged after one, in parts until nothing is left', async () => {
   const parts = fakes();
-  parts.store.expireTrajectories.mockResolvedValueOnce({ numJobs: 2, numLogs: 1, blobKeys: ['groups/1', 'logs/1'] });
+  parts.store.trajectories.expire.mockResolvedValueOnce({ numJobs: 2, numLogs: 1, blobKeys: ['groups/1', 'logs/1'] });
   parts.discard.mockRejectedValueOnce(new Error('I/O error'));
-  parts.store.mergeUsage.mockResolvedValueOnce(2000).mockResolvedValueOnce(7);
+  parts.store.usage.merge.mockResolvedValueOnce(2000).mockResolvedValueOnce(7);
   const now = Date.now();
-  parts.store.now = () => now;
+  parts.store.clock.now = () => now;
   const { upkeep, logged } = await upkeepOf(parts, { trajectoryDays: 2.5 });
   await upkeep.round();
-  expect(parts.store.expireTrajectories.mock.calls).toEqual(Array(2).fill([now - 2.5 * DAY_MS, 100]));
+  expect(parts.store.trajectories.expire.mock.calls).toEqual(Array(2).fill([now - 2.5 * DAY_MS, 100]));
   expect(parts.discard.mock.calls).toEqual([
     [{ kind: 'blob', key: 'groups/1' }, now],
     [{ kind: 'blob', key: 'logs/1' }, now],
   ]);
-  expect(parts.store.mergeUsage.mock.calls).toEqual(Array(3).fill([now - DAY_MS, 2000]));
+  expect(parts.store.usage.merge.mock.calls).toEqual(Array(3).fill([now - DAY_MS, 2000]));
   expect(logged).toEqual([
     'groups/1 is left as an orphan: Error: I/O error',
     'moved the data of 2 ended jobs and 1 logs older than 2.5 days to the bin (--trajectory-days)',
@@ -114,8 +124,8 @@ test('trajectories go after so many days, usage is merged after one, in parts un
 test('no more than the share of all data goes in a day, and a backlog over several', async () => {
   const parts = fakes();
   let numRemoved = 3;
-  parts.store.countData.mockImplementation(async () => ({ numKept: 100 - numRemoved, numRemoved }));
-  parts.store.expireTrajectories.mockImplementation(async (_before, limit) => {
+  parts.store.trajectories.countData.mockImplementation(async () => ({ numKept: 100 - numRemoved, numRemoved }));
+  parts.store.trajectories.expire.mockImplementation(async (_before, limit) => {
     numRemoved += limit;
     return { numJobs: limit, numLogs: 0, blobKeys: [] };
   });
@@ -132,13 +142,16 @@ test('after a clock step nothing is removed or merged, with one log line and one
   const parts = fakes();
   let now = Date.UTC(2026, 0, 1);
   let elapsed = 0;
-  parts.store.now = () => now;
+  parts.store.clock.now = () => now;
   const { upkeep, logged } = await upkeepOf(parts, { monotonic: () => elapsed });
   await upkeep.round();
   const calls = () =>
-    [parts.store.purgeExpired, parts.store.expireTrajectories, parts.store.mergeUsage, parts.store.listKnownKeys].map(
-      ({ mock }) => mock.calls.length,
-    );
+    [
+      parts.store.purgeExpired,
+      parts.store.trajectories.expire,
+      parts.store.usage.merge,
+      parts.store.files.listKnown,
+    ].map(({ mock }) => mock.calls.length);
   const before = calls();
   now += 40 * DAY_MS;
   await upkeep.round();
@@ -157,21 +170,21 @@ test('with 0 days trajectories are kept for ever', async () => {
   const parts = fakes();
   const { upkeep } = await upkeepOf(parts, { trajectoryDays: 0 });
   await upkeep.round();
-  expect(parts.store.expireTrajectories).not.toHaveBeenCalled();
-  expect(parts.store.mergeUsage).toHaveBeenCalledOnce();
+  expect(parts.store.trajectories.expire).not.toHaveBeenCalled();
+  expect(parts.store.usage.merge).toHaveBeenCalledOnce();
 });
 
 test('a stop waits for the part in hand and leaves the rest', async () => {
   const parts = fakes();
   const { upkeep } = await upkeepOf(parts);
-  parts.store.expireTrajectories.mockImplementation(async () => {
+  parts.store.trajectories.expire.mockImplementation(async () => {
     void upkeep.stop();
     return { numJobs: 1, numLogs: 0, blobKeys: ['groups/1'] };
   });
   await upkeep.round();
   expect(parts.discard).toHaveBeenCalledOnce();
-  expect(parts.store.expireTrajectories).toHaveBeenCalledOnce();
-  expect(parts.store.mergeUsage).not.toHaveBeenCalled();
+  expect(parts.store.trajectories.expire).toHaveBeenCalledOnce();
+  expect(parts.store.usage.merge).not.toHaveBeenCalled();
 });
 
 test('old files of ended jobs and logs are removed; remains of a crash are removed at the next start', async () => {
@@ -183,24 +196,24 @@ test('old files of ended jobs and logs are removed; remains of a crash are remov
     await Promise.all([store.close(), blobs.close()]);
     await rm(directory, { recursive: true });
   });
-  const { id: entityId } = await store.ensureEntity('local');
+  const { id: entityId } = await store.keys.ensureEntity('local');
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
-  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
+  const made = await store.models.create({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
   if (made.kind !== 'created') throw new Error('the model exists');
   const modelId = made.model.id;
   const submit = async (kind: 'rl' | 'sft', dataKey: string) => {
     await blobs.putJsonLines(dataKey, [1]);
-    const job = await store.enqueueJob({ modelId, kind, config: {}, dataKey });
+    const job = await store.jobs.enqueue({ modelId, kind, config: {}, dataKey });
     return job!.id;
   };
   const fail = async () => {
-    const held = await store.claimNextJob('w', 1000);
-    await store.finishJobFailed(held!.id, held!.fencingToken, 'x');
+    const held = await store.jobs.claim('w', 1000);
+    await store.jobs.fail(held!.id, held!.fencingToken, 'x');
   };
   const log = async (blobKey: string) => {
     await blobs.putJsonLines(blobKey, [1]);
     const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
-    await store.recordLog({ modelId, split: 'val', blobKey, ...counts, metrics: { 'val/reward': 1 } });
+    await store.trajectories.recordLog({ modelId, split: 'val', blobKey, ...counts, metrics: { 'val/reward': 1 } });
   };
   await submit('rl', 'groups/old');
   await submit('sft', 'sft/old');
@@ -221,13 +234,13 @@ test('old files of ended jobs and logs are removed; remains of a crash are remov
   );
   const left = ['groups/waiting', 'groups/young', 'logs/young'];
   expect((await blobs.listKeys()).toSorted()).toEqual([...left, 'groups/old', 'logs/old', 'sft/old'].toSorted());
-  await store.setOrphans(['groups/old', 'logs/old', 'sft/old']);
+  await store.files.setOrphans(['groups/old', 'logs/old', 'sft/old']);
   await checkOwnBlobs(store, blobs, { adopts: true });
   await sweepOrphans(store, blobs, { ...RULES, ageMs: 0 }, () => undefined);
   expect((await blobs.listKeys()).filter((key) => !key.startsWith('places/')).toSorted()).toEqual(left);
 
   // Without a crash both go at once; the waiting job has ended in the meantime.
-  await store.cancelJob(waiting, 'enough');
+  await store.jobs.cancel(waiting, 'enough');
   const later = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 31 * DAY_MS);
   await (await upkeepOf({ store }, { blobs, trustsClock: true })).upkeep.round();
   later.mockRestore();

@@ -1,4 +1,12 @@
-import { type Blobs, type OrphanRules, type Store, sweepOrphans, type SweepReport } from '@trainyard/store';
+import {
+  type Blobs,
+  type OrphanRules,
+  type Store,
+  sweepOrphans,
+  type SweepReport,
+  type Trajectories,
+  type UsageRecords,
+} from '@trainyard/store';
 
 import { ClockWatch, type ClockWatchOptions } from './clock-watch.ts';
 
@@ -16,9 +24,12 @@ const TRAJECTORY_ROWS = 500;
 const USAGE_ROWS = 2_000;
 
 export interface UpkeepOptions {
-  readonly store: Pick<Store, 'purgeExpired' | 'expireTrajectories' | 'countData' | 'mergeUsage'> &
-    Parameters<typeof sweepOrphans>[0] &
-    ClockWatchOptions['store'];
+  readonly store: Pick<Store, 'purgeExpired'> &
+    Parameters<typeof sweepOrphans>[0] & {
+      readonly clock: ClockWatchOptions['clock'];
+      readonly trajectories: Pick<Trajectories, 'expire' | 'countData'>;
+      readonly usage: Pick<UsageRecords, 'merge'>;
+    };
   readonly blobs: Blobs;
   /** retention of ended jobs' data and logged trajectories, days; 0: for ever */
   readonly trajectoryDays: number;
@@ -69,7 +80,7 @@ export class Upkeep {
     this.#options = options;
     this.#monotonic = options.monotonic ?? (() => performance.now());
     const { store, trustsClock, log } = options;
-    this.#clock = new ClockWatch({ store, isTrusted: trustsClock, monotonic: this.#monotonic, log });
+    this.#clock = new ClockWatch({ clock: store.clock, isTrusted: trustsClock, monotonic: this.#monotonic, log });
   }
 
   get notices(): string[] {
@@ -141,11 +152,11 @@ export class Upkeep {
     const { store, blobs, trajectoryDays, orphans, log } = this.#options;
     const before = now - trajectoryDays * DAY_MS;
     await this.#inParts(async () => {
-      const { numKept, numRemoved } = await store.countData(now - DAY_MS);
+      const { numKept, numRemoved } = await store.trajectories.countData(now - DAY_MS);
       const left = Math.ceil(orphans.share * (numKept + numRemoved)) - numRemoved;
       if (left <= 0) return false;
       // Rows go first: a crash in between leaves only orphans.
-      const { numJobs, numLogs, blobKeys } = await store.expireTrajectories(before, Math.min(left, TRAJECTORY_ROWS));
+      const { numJobs, numLogs, blobKeys } = await store.trajectories.expire(before, Math.min(left, TRAJECTORY_ROWS));
       for (const key of blobKeys) {
         await blobs
           .discard({ kind: 'blob', key }, now)
@@ -161,7 +172,7 @@ export class Upkeep {
 
   async #mergeUsage(now: number): Promise<void> {
     const before = now - USAGE_MERGED_AFTER_MS;
-    await this.#inParts(async () => (await this.#options.store.mergeUsage(before, USAGE_ROWS)) > 0);
+    await this.#inParts(async () => (await this.#options.store.usage.merge(before, USAGE_ROWS)) > 0);
   }
 
   async #sweep(): Promise<void> {

@@ -25,7 +25,7 @@ test('a database that is away makes a process not ready, which lives on; a busy 
     const { statusCode, headers, body } = await app.inject('/readyz');
     return { statusCode, retry: headers['retry-after'], ...(JSON.parse(body) as Readiness) };
   };
-  const ping = vi.spyOn(server.store, 'ping').mockRejectedValue(new StoreError('store.busy', 'locked'));
+  const ping = vi.spyOn(server.store.database, 'ping').mockRejectedValue(new StoreError('store.busy', 'locked'));
   expect(await ready()).toEqual({ statusCode: 200, retry: undefined, status: 'ready', reasons: [] });
   await app.close();
 
@@ -66,7 +66,7 @@ test('failed sampling is not ready; failed training is only degraded', async () 
 test('engines and trainers are counted: one of two is degraded, and one that ends is not missed', async () => {
   const members = [member('one', {}), member('two', { state: 'down', trouble: 'it does not answer' })];
   Object.assign(server.inference, { members: () => members });
-  await server.store.registerMember(
+  await server.store.members.register(
     {
       role: 'trainer',
       url: null,
@@ -90,7 +90,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
   expect(metrics).toMatch(/^trainyard_engines\{state="ready"[^}]*\} 1$/m);
   expect(metrics).toMatch(/^trainyard_engines\{state="registered"[^}]*\} 2$/m);
   members[1] = member('two', { state: 'draining' });
-  await server.store.renewMember(
+  await server.store.members.renew(
     'trainer',
     { baseModels: [], capacity: 0, adapterDigests: [], isDraining: false, machineTrouble: null },
     60_000,
@@ -107,7 +107,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
 
 test('the members are read once for all who ask for the health, and trainers that are not known in time are null', async () => {
   const { store, blobs, inference, training } = server;
-  const listMembers = vi.spyOn(store, 'listMembers');
+  const listMembers = vi.spyOn(store.members, 'list');
   const health = new ServiceHealth({ store, blobs, inference, training, drain: new Drain() });
   const reports = await Promise.all(Array.from({ length: 20 }, () => health.report()));
   for (const { parts } of [...reports, await health.report()]) expect(parts.trainers).toEqual({ ready: 1, total: 1 });
@@ -121,7 +121,7 @@ test('the members are read once for all who ask for the health, and trainers tha
 
 test('a bucket that is away, or has lost its mark, is degraded and ready; an answer for another key is none', async () => {
   const { store, inference, training } = server;
-  const id = await store.claimBlobs('one');
+  const id = await store.files.claimBlobs('one');
   let has: (key: string) => Promise<boolean> = async (key) => key === `places/${id}`;
   const location = {
     kind: 's3',

@@ -11,7 +11,7 @@ type Reason = Health['reasons'][number];
 type PartCount = NonNullable<Health['parts']['engines']>;
 
 export interface HealthSources {
-  readonly store: Pick<Store, 'ping' | 'trouble' | 'blobsId' | 'listMembers'>;
+  readonly store: Pick<Store, 'database' | 'files' | 'members'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
   /** Null without sampling. */
   readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
@@ -35,7 +35,7 @@ export class ServiceHealth {
   readonly #bucket: AnswerWatch | null;
   /** Members of the service: several watchers share one reading, as with {@link AnswerWatch}. */
   readonly #membership: AnswerWatch;
-  #members: Awaited<ReturnType<Store['listMembers']>> = [];
+  #members: Awaited<ReturnType<Store['members']['list']>> = [];
   /** Cached for the time when the database is away. */
   #blobsId: string | null = null;
 
@@ -45,7 +45,7 @@ export class ServiceHealth {
     this.#database = new AnswerWatch({
       name: 'database',
       ask: async () => {
-        await store.ping().catch((error: unknown) => {
+        await store.database.ping().catch((error: unknown) => {
           // Another process may hold its lock, but the database answers.
           if (!(error instanceof StoreError) || error.code !== 'store.busy') throw error;
         });
@@ -53,10 +53,10 @@ export class ServiceHealth {
     });
     this.#membership = new AnswerWatch({
       name: 'database',
-      ask: async () => void (this.#members = await store.listMembers()),
+      ask: async () => void (this.#members = await store.members.list()),
     });
     const ask = async () => {
-      this.#blobsId ??= await store.blobsId().catch(() => null);
+      this.#blobsId ??= await store.files.blobsId().catch(() => null);
       if (!(await blobs.has(placeKey(this.#blobsId ?? 'none'))) && this.#blobsId !== null)
         throw new Error('the bucket lacks the mark of this database');
     };
@@ -80,7 +80,7 @@ export class ServiceHealth {
     const has = (part: Part) => own.some((reason) => reason.part === part);
     const reasons: Reason[] = [
       ...own,
-      ...reasonsOf('store', database ?? this.#sources.store.trouble()),
+      ...reasonsOf('store', database ?? this.#sources.store.database.trouble()),
       ...reasonsOf('bucket', bucket),
       // A part that has trouble as a whole has reported it above.
       ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines accept requests')),

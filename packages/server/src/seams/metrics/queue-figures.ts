@@ -12,18 +12,18 @@ export interface QueueFigures {
 }
 
 /** @throws {StoreError} */
-export async function queueFigures(store: Pick<Store, 'listJobs' | 'now'>): Promise<QueueFigures> {
+export async function queueFigures(store: Pick<Store, 'jobs' | 'clock'>): Promise<QueueFigures> {
   const [queued, running] = [await listed(store, 'queued'), await listed(store, 'running')];
   const waitingSince = queued.filter(({ pausedAt }) => pausedAt === null).map(({ createdAt }) => createdAt);
-  const oldestSeconds = Math.max(0, ...waitingSince.map((since) => (store.now() - since) / 1000));
+  const oldestSeconds = Math.max(0, ...waitingSince.map((since) => (store.clock.now() - since) / 1000));
   return { queued: queued.length, running: running.length, oldestSeconds };
 }
 
-async function listed(store: Pick<Store, 'listJobs'>, status: 'queued' | 'running') {
+async function listed(store: Pick<Store, 'jobs'>, status: 'queued' | 'running') {
   const jobs = [];
   let after: string | undefined;
   do {
-    const page = await store.listJobs({ status, limit: 100, ...(after === undefined ? {} : { after }) });
+    const page = await store.jobs.list({ status, limit: 100, ...(after === undefined ? {} : { after }) });
     jobs.push(...page.items);
     after = page.hasMore ? page.items.at(-1)?.id : undefined;
   } while (after !== undefined && jobs.length < MAX_COUNTED_JOBS);

@@ -40,9 +40,9 @@ export class OfflineKeys {
     expiresAt: number | null;
     limits: KeyLimitsRequest;
   }): Promise<CreatedKeyObject> {
-    const { id: entityId } = await this.#store.ensureEntity(key.entity ?? this.#entity);
+    const { id: entityId } = await this.#store.keys.ensureEntity(key.entity ?? this.#entity);
     const expiresAt = key.expiresAt === null ? null : key.expiresAt * 1000;
-    const { secret, ...made } = await this.#store.createKey({
+    const { secret, ...made } = await this.#store.keys.create({
       ...key,
       entityId,
       expiresAt,
@@ -57,19 +57,19 @@ export class OfflineKeys {
   }
 
   async list(): Promise<ApiKeyObject[]> {
-    return (await this.#store.listKeys()).map(toKeyObject);
+    return (await this.#store.keys.list()).map(toKeyObject);
   }
 
   /** Null if there is no such key. */
   async revoke(keyId: string): Promise<ApiKeyObject | null> {
-    await this.#store.revokeKey(keyId);
-    const key = await this.#store.getKey(keyId);
+    await this.#store.keys.revoke(keyId);
+    const key = await this.#store.keys.get(keyId);
     return key === null ? null : toKeyObject(key);
   }
 
   /** Null if there is no such key. */
   async limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null> {
-    const changed = await this.#store.setKeyLimits(keyId, toLimitChanges(limits));
+    const changed = await this.#store.keys.setLimits(keyId, toLimitChanges(limits));
     return changed === null ? null : toKeyObject(changed);
   }
 

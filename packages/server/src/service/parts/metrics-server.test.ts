@@ -15,7 +15,7 @@ afterEach(() => server.close());
 function listener(parts: Partial<MetricsServerParts> = {}, drain = new Drain()) {
   const { store, blobs, training } = server;
   const metrics = new ServiceMetrics('trainer');
-  metrics.sources = { training, queue: () => queueFigures(store), checkpoints: () => store.sumCheckpoints() };
+  metrics.sources = { training, queue: () => queueFigures(store), checkpoints: () => store.retention.sum() };
   const health = new ServiceHealth({ store, blobs, inference: null, training, drain });
   metrics.health.source = health;
   return createMetricsServer({ store, metrics, access: 'open', health, allowedHosts: [], ...parts });
@@ -23,7 +23,7 @@ function listener(parts: Partial<MetricsServerParts> = {}, drain = new Drain()) 
 
 test('a trainer reports its work and the waiting times of jobs, and nothing about sampling', async () => {
   const modelId = await server.makeModel('waiting');
-  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
+  await server.store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const app = listener();
   const { body, statusCode, headers } = await app.inject('/metrics');
   expect([statusCode, headers['content-type']]).toEqual([200, expect.stringContaining('text/plain')]);

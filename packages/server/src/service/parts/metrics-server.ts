@@ -36,7 +36,7 @@ export function createMetricsServer(parts: MetricsServerParts): FastifyInstance 
     return reply.code(answer.status).headers(answer.headers).send(answer.body);
   });
   refuseForeignHosts(app, allowedHosts);
-  requireKeys(app, store, new KeyWatch(store, () => store.now()));
+  requireKeys(app, store, new KeyWatch(store, () => store.clock.now()));
   app.get('/metrics', { config: metricsScopes(access) }, async (_request, reply) => {
     if (access === 'off') throw new RequestError('request.not_found', 'Metrics are off (`--metrics`)');
     return await reply.type(metrics.contentType).send(await metrics.text());

@@ -55,38 +55,38 @@ async function close(): Promise<void> {
 }
 
 async function makeModel(store: SqlStore): Promise<Model> {
-  const { id: entityId } = await store.ensureEntity('team');
-  const made = await store.createModel({ entityId, project: 'p', name: 'agent', baseModel: 'org/base', lora: LORA });
+  const { id: entityId } = await store.keys.ensureEntity('team');
+  const made = await store.models.create({ entityId, project: 'p', name: 'agent', baseModel: 'org/base', lora: LORA });
   return made.kind === 'created' || made.kind === 'exists' ? made.model : expect.unreachable();
 }
 
 /** Adds a job's data to the blobs and the database. */
 async function train({ store, blobs }: { store: SqlStore; blobs: Blobs }, key: string, isOld = false): Promise<void> {
   const { id: modelId } = await makeModel(store);
-  const model = (await store.getModel(modelId))!;
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${key}` });
+  const model = (await store.models.get(modelId))!;
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${key}` });
   await blobs.putJson(`groups/${key}`, 1);
-  const job = (await store.claimNextJob('w', 60_000))!;
+  const job = (await store.jobs.claim('w', 60_000))!;
   const staged = await blobs.stageDirectory();
   writeFileSync(join(staged, 'digest'), `digest-${key}\n`);
   writeFileSync(join(staged, 'metrics.json'), JSON.stringify({ reward: 0.5, policy_loss: 0.25, loss: null }));
   writeFileSync(join(staged, 'adapter_config.json'), JSON.stringify(PEFT));
-  if (!isOld) writeManifest(staged, manifestOf(model, job, store.now()));
-  await store.announceKey(`checkpoints/${key}`);
+  if (!isOld) writeManifest(staged, manifestOf(model, job, store.clock.now()));
+  await store.files.announce(`checkpoints/${key}`);
   await blobs.commitDirectory(staged, `checkpoints/${key}`);
   const outcome = {
     directoryKey: `checkpoints/${key}`,
     digest: `digest-${key}`,
     metrics: { 'train/policy_loss': 0.25 },
   };
-  await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
+  await store.jobs.succeed(job.id, job.fencingToken, outcome);
 }
 
 const content = () => readdirSync(join(folder, 'blobs/directories'), { recursive: true, encoding: 'utf8' }).toSorted();
 
 async function steps(store: SqlStore, project: string, name: string, entity = 'team') {
-  const model = (await store.findModel(entity, project, name))!;
-  const { items } = await store.listCheckpoints({ modelId: model.id, limit: 10 });
+  const model = (await store.models.find(entity, project, name))!;
+  const { items } = await store.checkpoints.list({ modelId: model.id, limit: 10 });
   return items.map(({ step, digest, metrics }) => ({ step, digest, metrics }));
 }
 
@@ -115,9 +115,9 @@ test.each([
     { step: 0, digest: null, metrics: {} },
     { step: 1, digest: 'digest-1', metrics: { 'train/policy_loss': 0.25 } },
   ]);
-  const { id: modelId } = (await adopted.store.findModel('team', 'p', 'agent'))!;
+  const { id: modelId } = (await adopted.store.models.find('team', 'p', 'agent'))!;
   const query = { modelId, names: ['train/reward'], axis: 'step', maxPoints: 10 } as const;
-  expect((await adopted.store.readSeries(query))[0]?.points).toMatchObject([{ first: 0, mean: 0.5 }]);
+  expect((await adopted.store.runs.readSeries(query))[0]?.points).toMatchObject([{ first: 0, mean: 0.5 }]);
   await close();
   await open();
   expect(content()).toEqual(before);
@@ -170,7 +170,7 @@ test('checkpoints of releases without a manifest become models of their own', as
     { step: 0, digest: null, metrics: {} },
     { step: 1, digest: 'digest-abcdefgh-1', metrics: { 'train/policy_loss': 0.25 } },
   ]);
-  const model = await store.findModel('local', 'recovered', 'checkpoint-abcdefgh');
+  const model = await store.models.find('local', 'recovered', 'checkpoint-abcdefgh');
   expect(model).toMatchObject({ baseModel: 'served/base', lora: { rank: 4, alpha: 8, targets: ['q', 'v'] } });
 });
 
@@ -182,7 +182,7 @@ test('a database with other blobs than its own is refused, and adopts them on re
   expect(existsSync(other)).toBe(false);
   const adopting = { database: { kind: 'sqlite', path: other }, adoptsBlobs: true } as const;
   const { store } = await open(adopting);
-  expect(await store.findModel('team', 'p', 'agent')).not.toBeNull();
+  expect(await store.models.find('team', 'p', 'agent')).not.toBeNull();
   await close();
   await expect(open()).rejects.toThrow(/belongs to another service/);
   await open({ ...adopting, adoptsBlobs: false });

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const start = (apiKey: string | null) =>
   ensureServiceKey(store, { entity: 'local', apiKey }, { keyFile, log: (line) => logged.push(line) });
-const isValid = async (secret: string) => (await store.verifyKey(secret)) !== null;
+const isValid = async (secret: string) => (await store.keys.verify(secret)) !== null;
 
 test('a first start makes a key, which later ones find in its file', async () => {
   const made = await start(null);
@@ -49,12 +49,12 @@ test('another configured key replaces the one before, made up or configured, at 
 
 test('a revoked key is not shown as the one to use, and a service without an admin gets one', async () => {
   await start(null);
-  const { id: entityId } = await store.ensureEntity('local');
-  const other = await store.createKey({ entityId, name: 'me', scopes: ['admin'] });
-  const [service] = await store.listKeys(entityId);
-  await store.revokeKey(service?.id ?? '');
+  const { id: entityId } = await store.keys.ensureEntity('local');
+  const other = await store.keys.create({ entityId, name: 'me', scopes: ['admin'] });
+  const [service] = await store.keys.list(entityId);
+  await store.keys.revoke(service?.id ?? '');
   expect(await start(null)).toBeNull();
-  await store.revokeKey(other.id);
+  await store.keys.revoke(other.id);
   expect(await start(null)).toMatchObject({ isNew: true });
   expect(existsSync(keyFile)).toBe(true);
 });
@@ -80,7 +80,7 @@ test.each([
 });
 
 test('the file has the key before the database does, so a crash in between locks no client out', async () => {
-  vi.spyOn(store, 'createKey').mockRejectedValueOnce(new Error('the power is cut'));
+  vi.spyOn(store.keys, 'create').mockRejectedValueOnce(new Error('the power is cut'));
   await expect(start(null)).rejects.toThrow('the power is cut');
   const kept = readFileSync(keyFile, 'utf8').trim();
   expect([kept.length > 40, await isValid(kept)]).toEqual([true, false]);

@@ -21,18 +21,18 @@ export async function ensureServiceKey(
   config: { readonly entity: string; readonly apiKey: string | null },
   { keyFile, log }: { keyFile: string; log: (line: string) => void },
 ): Promise<ServiceKey | null> {
-  const entity = await store.ensureEntity(config.entity);
+  const entity = await store.keys.ensureEntity(config.entity);
   const input = { entityId: entity.id, name: 'admin', scopes: ADMIN_SCOPES, isServiceKey: true };
   if (config.apiKey !== null) {
     writeKeyFile(keyFile, config.apiKey);
-    const { numReplaced } = await store.ensureKey({ ...input, secret: config.apiKey });
+    const { numReplaced } = await store.keys.ensure({ ...input, secret: config.apiKey });
     if (numReplaced > 0) log('the configured key replaces the previous one, which is revoked');
     return { secret: config.apiKey, isNew: false };
   }
   const { secret: kept, problem } = readKeyFile(keyFile);
-  if (kept !== null && (await store.verifyKey(kept)) !== null) return { secret: kept, isNew: false };
-  const now = store.now();
-  const keys = await store.listKeys(entity.id);
+  if (kept !== null && (await store.keys.verify(kept)) !== null) return { secret: kept, isNew: false };
+  const now = store.clock.now();
+  const keys = await store.keys.list(entity.id);
   const isAdminLeft = keys.some((key) => key.scopes.includes('admin') && isKeyValid(key, now));
   if (isAdminLeft) {
     // Only that admin can create other keys.
@@ -42,6 +42,6 @@ export async function ensureServiceKey(
   // File first: a key whose secret is not kept would lock everyone out.
   const secret = makeKeySecret();
   writeKeyFile(keyFile, secret);
-  await store.createKey({ ...input, secret });
+  await store.keys.create({ ...input, secret });
   return { secret, isNew: true };
 }

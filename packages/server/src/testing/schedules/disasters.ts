@@ -87,7 +87,7 @@ async function olderDatabase(parts: DisasterParts): Promise<void> {
 }
 
 async function namedKeys({ process, store }: ServiceProcess): Promise<ReadonlySet<string>> {
-  const { directoryKeys, blobKeys } = await process.run(async () => await store.listReferencedKeys());
+  const { directoryKeys, blobKeys } = await process.run(async () => await store.files.listReferenced());
   return new Set([...directoryKeys, ...blobKeys]);
 }
 

@@ -83,31 +83,31 @@ test.each([
 ])('a client of a stalled process gives up by virtual time, and the server ends that process%s', async (_, ms) => {
   const [one, two] = [await open('one'), await open('two')];
   stopped = one.process;
-  const written = one.process.run(() => one.store.ensureEntity('one')).catch((error: unknown) => error);
+  const written = one.process.run(() => one.store.keys.ensureEntity('one')).catch((error: unknown) => error);
   // Until its transaction has started.
   while (!one.process.isFrozen) await time.sleep(10);
   slowness = ms;
   const since = time.now;
-  const refused = await two.process.run(() => two.store.ensureEntity('two')).catch((error: unknown) => error);
+  const refused = await two.process.run(() => two.store.keys.ensureEntity('two')).catch((error: unknown) => error);
   expect(refused).toMatchObject({ code: 'store.busy' });
   expect(time.now - since).toBeGreaterThanOrEqual(5_000);
   expect(time.now - since).toBeLessThan(6_000);
   await time.sleep(2_000);
-  expect(await two.process.run(() => two.store.ensureEntity('two'))).toMatchObject({ name: 'two' });
+  expect(await two.process.run(() => two.store.keys.ensureEntity('two'))).toMatchObject({ name: 'two' });
   // It waited for its turn, which came with the end of the other connection.
   expect(time.now - since).toBeGreaterThanOrEqual(10_000);
   expect(time.now - since).toBeLessThan(11_000);
   stopped = null;
   one.process.thaw();
   expect(await written).toMatchObject({ code: 'store.unavailable' });
-  expect(await one.process.run(() => one.store.ensureEntity('one'))).toMatchObject({ name: 'one' });
+  expect(await one.process.run(() => one.store.keys.ensureEntity('one'))).toMatchObject({ name: 'one' });
 });
 
 test('current work of the server takes hardly any virtual time, even on a slow machine', async () => {
   const { process, store } = await open('one');
   slowness = 1_000;
   const since = time.now;
-  expect(await process.run(() => store.listKeys())).toEqual([]);
+  expect(await process.run(() => store.keys.list())).toEqual([]);
   expect(time.now - since).toBeLessThan(1_000);
 });
 

@@ -172,8 +172,8 @@ class Schedule {
 
   async #makeKey(): Promise<string> {
     const first = await this.#startUndisturbed('first');
-    const { id: entityId } = await first.store.ensureEntity('local');
-    const { secret } = await first.store.createKey({ entityId, name: 'proof', scopes: ['training', 'inference'] });
+    const { id: entityId } = await first.store.keys.ensureEntity('local');
+    const { secret } = await first.store.keys.create({ entityId, name: 'proof', scopes: ['training', 'inference'] });
     await first.close();
     return secret;
   }
@@ -294,7 +294,7 @@ class Schedule {
         calls.numCalls += CALLS_AT_A_TIME;
         service.process.run(() => {
           for (let call = 0; call < CALLS_AT_A_TIME; call++)
-            void service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+            void service.store.usage.record({ ...usage, promptTokens: 1, completionTokens: 1 });
         });
       }
     }

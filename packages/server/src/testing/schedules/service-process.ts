@@ -175,7 +175,7 @@ async function openParts(
   const workers = role === 'api' ? jobWorkersElsewhere(parts) : workersHere({ ...parts, workDirectory, pass });
   cleanups.push(() => workers.stop());
   workers.run();
-  cleanups.push(store.watchFeed(() => workers.notify()));
+  cleanups.push(store.feed.watch(() => workers.notify()));
   if (role === 'trainer') return { store, blobs, app: null };
   const app = createServer({
     store,

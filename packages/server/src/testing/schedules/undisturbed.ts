@@ -34,8 +34,8 @@ export async function learnUndisturbed(place: {
     const world = { ...place, time, faults, turns: new WriterTurns(), networks: new Set<never>(), bucket: null, log };
     const settings = { name: 'calm', role: 'api', dataDirectory } as const;
     const service = await ServiceProcess.start(world, settings, new SimulatedProcess('calm', 0));
-    const { id: entityId } = await service.store.ensureEntity('local');
-    const { secret } = await service.store.createKey({ entityId, name: 'oracle', scopes: ['training'] });
+    const { id: entityId } = await service.store.keys.ensureEntity('local');
+    const { secret } = await service.store.keys.create({ entityId, name: 'oracle', scopes: ['training'] });
     const post = async (url: string, body: object): Promise<string> => {
       const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
       const answer = await service.request('POST', `/v1/preview/${url}`, { headers, body: JSON.stringify(body) });
@@ -49,7 +49,7 @@ export async function learnUndisturbed(place: {
           kind === 'rl'
             ? await post('training-jobs', rolloutJob(model, dataset))
             : await post('sft-training-jobs', lessonJob(model, dataset));
-        const job = await service.store.getJob(id);
+        const job = await service.store.jobs.get(id);
         if (job?.dataKey == null) throw new Error(`job ${id} has no data`);
         const config = job.config['resolved'] as Record<string, unknown>;
         const jobSettings: TrainingJobConfig = kind === 'rl' ? rlJob(config) : sftJob(config);

@@ -62,7 +62,7 @@ describe.each([
     expect(response.statusCode, response.body.slice(0, 500)).toBe(200);
     const { id } = response.json<TrainingJobObject>();
     const [group] = await readTrajectoryGroups(server.blobs, `groups/${id}`, { keepsBareIds: false });
-    const job = await server.store.getJob(id);
+    const job = await server.store.jobs.get(id);
     const event = wireEvent({ kind: 'training_started', numGradientSteps: 1, data: {} }, job as ClaimedJob);
     return { trajectories: group!.trajectories, data: event.data };
   }
@@ -448,7 +448,7 @@ describe.each([
     const body = { split: 'val', trajectory_groups: [{ trajectories, logs: [padding] }] };
     const response = await server.request('POST', `/v1/preview/models/${modelId}/log`, body);
     expect(response.statusCode, response.body.slice(0, 500)).toBe(200);
-    expect((await server.store.latestCheckpoint(modelId))!.metrics).toMatchObject({ 'val/reward': 0.5 });
+    expect((await server.store.checkpoints.latest(modelId))!.metrics).toMatchObject({ 'val/reward': 0.5 });
   });
 });
 

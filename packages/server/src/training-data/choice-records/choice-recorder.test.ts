@@ -11,14 +11,14 @@ beforeAll(async () => {
   server = await TestServer.start();
   modelId = await server.makeModel('agent');
   await server.addCheckpoint(modelId, 'a');
-  ({ id: entityId } = await server.store.ensureEntity('acme'));
+  ({ id: entityId } = await server.store.keys.ensureEntity('acme'));
 });
 afterAll(() => server.close());
 
 const choices = async (fields: object, on = server) =>
   (await on.chat({ model: 'agent', ...fields })).json<ChatCompletion>().choices;
 async function recordOf(id: string | undefined, entity = entityId) {
-  return id === undefined ? undefined : (await server.store.findChoiceRecords(entity, [id])).get(id);
+  return id === undefined ? undefined : (await server.store.choiceRecords.find(entity, [id])).get(id);
 }
 
 /** Tokens that the scripted model samples. */

@@ -16,14 +16,14 @@ interface SampledSoFar {
  * was sent.
  */
 export class ChoiceRecorder implements OutputRecorder {
-  readonly #store: Pick<Store, 'recordChoice'>;
+  readonly #store: Pick<Store, 'choiceRecords'>;
   readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
   readonly #answerId: string;
   readonly #choices = new Map<number, SampledSoFar>();
   #promptTokenIds = new Int32Array();
 
   constructor(
-    store: Pick<Store, 'recordChoice'>,
+    store: Pick<Store, 'choiceRecords'>,
     {
       entityId,
       model,
@@ -55,7 +55,7 @@ export class ChoiceRecorder implements OutputRecorder {
     const { sampling, ...ended } = event;
     // Tokens without log-probabilities cannot be trained on, and an id would promise that they can.
     if (choice.logprobs.length !== choice.tokenIds.length) return ended;
-    const recordId = await this.#store.recordChoice({
+    const recordId = await this.#store.choiceRecords.add({
       ...this.#source,
       answerId: this.#answerId,
       choiceIndex: event.index,

@@ -63,7 +63,7 @@ describe.each([
     expect(response.statusCode, response.body.slice(0, 500)).toBe(200);
     const { id } = response.json<TrainingJobObject>();
     const [group] = await readTrajectoryGroups(server.blobs, `groups/${id}`, { keepsBareIds: false });
-    const job = await server.store.getJob(id);
+    const job = await server.store.jobs.get(id);
     const event = wireEvent({ kind: 'training_started', numGradientSteps: 1, data: {} }, job as ClaimedJob);
     return { read: group!.trajectories.map(({ histories }) => histories[0]!.items[1]!), data: event.data };
   }
@@ -149,7 +149,7 @@ describe.each([
   test('counts records that are not there, of other entities and deleted models too, and reads the choice without', async () => {
     const doomed = await server.makeModel('doomed');
     const gone = (await server.chat({ model: 'doomed' })).json<ChatCompletion>().choices[0]!;
-    await server.store.deleteModel(doomed);
+    await server.store.models.delete(doomed);
     const key = await server.makeKey('other', ['inference', 'training']);
     const headers = { authorization: `Bearer ${key}` };
     const body = { entity: null, project: 'p', name: 'theirs', base_model: 'tiny/base', return_existing: true };
@@ -181,7 +181,7 @@ describe.each([
   });
 
   test('reports records that cannot be looked up, and leaves no data', async () => {
-    vi.spyOn(server.store, 'findChoiceRecords').mockRejectedValueOnce(new Error('the disk is on fire'));
+    vi.spyOn(server.store.choiceRecords, 'find').mockRejectedValueOnce(new Error('the disk is on fire'));
     const numBlobs = (await server.blobs.listKeys()).length;
     const response = await submit([kept()]);
     expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([500, 'internal']);

@@ -11,7 +11,7 @@ const FORMS =
   'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` if the service has a folder for it (`--training-data-dir`)';
 
 interface TrainingDataParts {
-  store: Pick<Store, 'findArtifact'>;
+  store: Pick<Store, 'artifacts'>;
   blobs: Blobs;
   /** Folder for the files of `file:` URLs; null: none. */
   trainingDataDirectory: string | null;
@@ -36,7 +36,7 @@ export async function openTrainingData(
       if (name === null) throw fault('value_error', FORMS);
       const isOwn = name.entity === caller.entity;
       const identity = { entityId: caller.entityId, project: name.project, name: name.name };
-      const artifact = isOwn ? await parts.store.findArtifact(identity, name.version) : null;
+      const artifact = isOwn ? await parts.store.artifacts.find(identity, name.version) : null;
       const missing = fault('not_found', `The artifact ${JSON.stringify(url.slice(0, 300))} does not exist`);
       if (artifact === null) throw missing;
       try {

@@ -33,7 +33,7 @@ export interface FoundPage extends Page<FoundTrajectory> {
  * @param query without `sort`
  */
 export async function searchTrajectories(
-  parts: { store: Pick<Store, 'listTrajectories' | 'getTrajectory'>; blobs: Blobs; maxReadBytes?: number },
+  parts: { store: Pick<Store, 'trajectories'>; blobs: Blobs; maxReadBytes?: number },
   query: Omit<TrajectoryQuery, 'sort'>,
   text: string,
 ): Promise<FoundPage> {
@@ -44,7 +44,7 @@ export async function searchTrajectories(
   let after = query.after ?? null;
   let numBytes = 0;
   for (;;) {
-    const page = await store.listTrajectories({ ...query, after, limit: ROWS_AT_ONCE });
+    const page = await store.trajectories.list({ ...query, after, limit: ROWS_AT_ONCE });
     for (const rows of sets(page.items)) {
       if (numBytes >= maxReadBytes) return { items, hasMore: true, lastId: after };
       const wanted = new Map(rows.map((row) => [placeKey(row.groupIndex, row.trajectoryIndex), row]));
@@ -69,7 +69,7 @@ export async function searchTrajectories(
     max: number,
   ): Promise<FoundTrajectory[]> {
     const found: FoundTrajectory[] = [];
-    const key = (await store.getTrajectory(rows[0]!.id))?.blobKey ?? null;
+    const key = (await store.trajectories.get(rows[0]!.id))?.blobKey ?? null;
     if (key === null) return found;
     const groups = rows.map(({ groupIndex }) => groupIndex);
     const first = Math.min(...groups);

@@ -12,14 +12,14 @@ import { configFault } from './training-config.ts';
  */
 export async function resolveReferenceStep(store: Store, model: Model, config: TrainingConfig): Promise<number | null> {
   const numAhead = await countLiveJobs(store, model);
-  const latest = (await store.latestCheckpoint(model.id))?.step ?? model.nextStep - 1;
+  const latest = (await store.checkpoints.latest(model.id))?.step ?? model.nextStep - 1;
   const isLag = config.klPenaltyStepLag !== null;
   const first = referenceStep(config, latest);
   if (first === null) return null;
   // Earlier jobs move the start, and with it the reference of a lag, unless even after the last of them it is
   // step 0.
   if (isLag && referenceStep(config, model.nextStep - 1 + numAhead) !== first) return null;
-  if ((await store.getCheckpoint(model.id, first)) !== null) return first;
+  if ((await store.checkpoints.get(model.id, first)) !== null) return first;
   // The base model's weights, for step 0, are always there.
   if (first === 0 && model.warmStart === null) return first;
   if (first >= model.nextStep && first < model.nextStep + numAhead) return first;
@@ -38,7 +38,7 @@ export async function resolveReferenceStep(store: Store, model: Model, config: T
 
 async function countLiveJobs(store: Store, model: Model): Promise<number> {
   const [queued, running] = await Promise.all(
-    (['queued', 'running'] as const).map((status) => store.listJobs({ modelId: model.id, status, limit: 1000 })),
+    (['queued', 'running'] as const).map((status) => store.jobs.list({ modelId: model.id, status, limit: 1000 })),
   );
   return (queued?.items.length ?? 0) + (running?.items.length ?? 0);
 }

@@ -47,7 +47,7 @@ describe('a PostgreSQL database', () => {
     await addEntity(first, 'local');
     await first.close();
     const store = await openPostgresStore(url);
-    expect(await store.ensureEntity('local')).toMatchObject({ id: 'local' });
+    expect(await store.keys.ensureEntity('local')).toMatchObject({ id: 'local' });
     await store.close();
     const newer = { version: NEWEST_VERSION + 1, name: 'newer', sql: () => 'create table extra (id bigint);' };
     await (await PostgresSql.open(url, { migrations: [...MIGRATIONS, newer] })).close();
@@ -199,22 +199,22 @@ describe('a PostgreSQL database', () => {
     const store = await openPostgresStore(url);
     const lora = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
     const unknown = { entityId: 'nobody', project: 'p', name: 'n', baseModel: 'b', lora };
-    await expect(store.createModel(unknown)).rejects.toMatchObject({ code: 'store.constraint_violated' });
+    await expect(store.models.create(unknown)).rejects.toMatchObject({ code: 'store.constraint_violated' });
     await store.close();
   });
 
   it('what text cannot hold is replaced, and JSON keeps it', async () => {
     const store = await openPostgresStore(url);
-    const entity = await store.ensureEntity('a\0b');
+    const entity = await store.keys.ensureEntity('a\0b');
     expect(entity.name).toBe('a\uFFFDb');
-    expect(await store.ensureEntity('a\0b')).toEqual(entity);
-    expect(await store.getModel('\0')).toBeNull();
+    expect(await store.keys.ensureEntity('a\0b')).toEqual(entity);
+    expect(await store.models.get('\0')).toBeNull();
     const { id } = await addJob(store, (await addModel(store)).id);
     const { fencingToken } = await claim(store);
-    await store.appendEvent(id, fencingToken, { type: 'warning', data: { text: 'a\0b\uD800' } });
-    await store.finishJobFailed(id, fencingToken, 'it said \0');
-    expect((await store.listEvents({ jobId: id }))?.items[0]?.data).toEqual({ text: 'a\0b\uD800' });
-    expect(await store.getJob(id)).toMatchObject({ errorMessage: 'it said \uFFFD' });
+    await store.jobs.appendEvent(id, fencingToken, { type: 'warning', data: { text: 'a\0b\uD800' } });
+    await store.jobs.fail(id, fencingToken, 'it said \0');
+    expect((await store.jobs.listEvents({ jobId: id }))?.items[0]?.data).toEqual({ text: 'a\0b\uD800' });
+    expect(await store.jobs.get(id)).toMatchObject({ errorMessage: 'it said \uFFFD' });
     await store.close();
   });
 
@@ -236,10 +236,10 @@ describe('a PostgreSQL database', () => {
     try {
       const held = await claim(early, 'early', 1_000);
       expect(Math.abs(held.lease.expiresAt - before - 1_000)).toBeLessThan(30_000);
-      expect(Math.abs(early.now() - before)).toBeLessThan(30_000);
-      await early.renewLease(id, held.fencingToken, 60_000);
+      expect(Math.abs(early.clock.now() - before)).toBeLessThan(30_000);
+      await early.jobs.renew(id, held.fencingToken, 60_000);
       wrong.mockReturnValue(before + 7_200_000);
-      expect(await late.claimNextJob('late', 60_000)).toBeNull();
+      expect(await late.jobs.claim('late', 60_000)).toBeNull();
     } finally {
       wrong.mockRestore();
       for (const store of [early, late]) await store.close();
@@ -250,7 +250,7 @@ describe('a PostgreSQL database', () => {
     const elsewhere = await openPostgresStore(await cluster.createSchema());
     const [one, two] = [await openPostgresStore(url), await openPostgresStore(url)];
     let numWakes = 0;
-    const end = two.watchFeed(() => (numWakes += 1));
+    const end = two.feed.watch(() => (numWakes += 1));
     await expect.poll(() => numWakes).toBe(1);
     const model = await addModel(one);
     await expect.poll(() => numWakes).toBe(2);
@@ -304,7 +304,7 @@ describe('a PostgreSQL database', () => {
     const [shared, others] = [await FolderBlobs.open(folders[0]!), await FolderBlobs.open(folders[1]!)];
     const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore(url)));
     await Promise.all(stores.map((store) => checkOwnBlobs(store, shared)));
-    expect(await shared.listKeys()).toEqual([`places/${await stores[0]!.blobsId()}`]);
+    expect(await shared.listKeys()).toEqual([`places/${await stores[0]!.files.blobsId()}`]);
     await others.putJson('logs/of-another-service', {});
     await expect(checkOwnBlobs(stores[0]!, others)).rejects.toMatchObject({
       code: 'store.unavailable',
@@ -317,7 +317,7 @@ describe('a PostgreSQL database', () => {
   it('the schema itself refuses a second terminal event, and anything after the first', async () => {
     const store = await openPostgresStore(url);
     const { id } = await addJob(store, (await addModel(store)).id);
-    await store.finishJobFailed(id, (await claim(store)).fencingToken, 'x');
+    await store.jobs.fail(id, (await claim(store)).fencingToken, 'x');
     await store.close();
     const sql = await PostgresSql.open(url);
     const insert = sql.query(
@@ -338,15 +338,15 @@ it('a server that goes away and comes back is told of meanwhile, and answers aga
     const url = await away.createSchema();
     const store = await openPostgresStore(url);
     let numWakes = 0;
-    store.watchFeed(() => (numWakes += 1));
+    store.feed.watch(() => (numWakes += 1));
     await expect.poll(() => numWakes).toBe(1);
     await away.goAway();
-    await expect(store.ensureEntity('local')).rejects.toMatchObject({ code: 'store.unavailable' });
-    expect(store.trouble()).toMatch(/^the database has not answered for \d+ s$/);
+    await expect(store.keys.ensureEntity('local')).rejects.toMatchObject({ code: 'store.unavailable' });
+    expect(store.database.trouble()).toMatch(/^the database has not answered for \d+ s$/);
     await expect(openPostgresStore(url)).rejects.toMatchObject({ code: 'store.unavailable' });
     await away.comeBack();
-    await expect.poll(() => store.ensureEntity('local').catch(() => null)).toMatchObject({ name: 'local' });
-    expect(store.trouble()).toBeNull();
+    await expect.poll(() => store.keys.ensureEntity('local').catch(() => null)).toMatchObject({ name: 'local' });
+    expect(store.database.trouble()).toBeNull();
     await expect.poll(() => numWakes).toBeGreaterThan(1);
     await store.close();
   } finally {

@@ -198,7 +198,7 @@ export class PostgresSql implements Sql {
     return this.#listener.add(wake);
   }
 
-  /** See `Store.trouble`. */
+  /** See `Store.database.trouble`. */
   get trouble(): string | null {
     const seconds = (since: number | null) => (since === null ? 0 : performance.now() - since) / 1000;
     const lost = seconds(this.#lostSince);

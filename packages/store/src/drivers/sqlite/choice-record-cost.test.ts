@@ -31,14 +31,14 @@ test('a record costs its numbers plus a kilobyte on disk', async () => {
       logprobs: Float32Array.from({ length: REPLY_TOKENS }, () => -Math.random()),
     }));
     let before = performance.now();
-    const written = answers.map((answer) => store.recordChoice(answer));
+    const written = answers.map((answer) => store.choiceRecords.add(answer));
     takeMs += performance.now() - before;
     before = performance.now();
     ids.push(...(await Promise.all(written)));
     writeMs += performance.now() - before;
   }
   const before = performance.now();
-  const found = await store.findChoiceRecords(entityId, ids);
+  const found = await store.choiceRecords.find(entityId, ids);
   const findMs = performance.now() - before;
   expect(found.size).toBe(NUM_ANSWERS);
   await store.close();

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addJob, addModel } from '../../testing/harness.ts';
-import type { TrainingJob } from '../../contract/records.ts';
+import type { TrainingJob } from '../../parts/jobs/jobs.ts';
 import { SqliteSql } from './sqlite-sql.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
 import type { SqlStore } from '../../sql-store.ts';
@@ -103,7 +103,7 @@ async function isReady(child: Churn): Promise<void> {
 async function listAllJobs(store: SqlStore): Promise<TrainingJob[]> {
   const jobs: TrainingJob[] = [];
   for (let hasMore = true; hasMore;) {
-    const page = await store.listJobs({ limit: 1000, after: jobs.at(-1)?.id ?? null });
+    const page = await store.jobs.list({ limit: 1000, after: jobs.at(-1)?.id ?? null });
     jobs.push(...page.items);
     hasMore = page.hasMore;
   }
@@ -119,7 +119,7 @@ async function findHalfFinished(store: SqlStore, jobs: readonly TrainingJob[]): 
   const problems: string[] = [];
   const numSucceeded = new Map<string, number>();
   for (const job of jobs) {
-    const events = (await store.listEvents({ jobId: job.id, limit: 1000 }))?.items ?? [];
+    const events = (await store.jobs.listEvents({ jobId: job.id, limit: 1000 }))?.items ?? [];
     const terminal = events.filter((event) => event.type === 'training_ended' || event.type === 'training_failed');
     const expected = { succeeded: 'training_ended', failed: 'training_failed', cancelled: 'training_failed' };
     if (job.status === 'queued' || job.status === 'running') {
@@ -132,8 +132,8 @@ async function findHalfFinished(store: SqlStore, jobs: readonly TrainingJob[]): 
     if (events.some((event, index) => event.seq !== index)) problems.push(`the events of job ${job.id} have gaps`);
     if (job.status === 'succeeded') numSucceeded.set(job.modelId, (numSucceeded.get(job.modelId) ?? 0) + 1);
   }
-  for (const model of (await store.listModels({ limit: 1000 })).items) {
-    const checkpoints = (await store.listCheckpoints({ modelId: model.id, limit: 1000 })).items;
+  for (const model of (await store.models.list({ limit: 1000 })).items) {
+    const checkpoints = (await store.checkpoints.list({ modelId: model.id, limit: 1000 })).items;
     const numExpected = 1 + (numSucceeded.get(model.id) ?? 0);
     if (checkpoints.length !== numExpected)
       problems.push(`${model.name}: ${checkpoints.length} checkpoints, not ${numExpected}`);

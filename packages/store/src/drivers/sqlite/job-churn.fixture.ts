@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 const [path = '', workerId = '', mode = ''] = process.argv.slice(2);
 const store = await openSqliteStore(path);
-const models = await store.listModels({ limit: 1000 });
+const models = await store.models.list({ limit: 1000 });
 report('ready');
 await once(process.stdin, 'data');
 process.stdin.destroy();
@@ -17,19 +17,23 @@ process.stdin.destroy();
 for (let round = 0; ; round++) {
   if (mode === 'forever') {
     const modelId = models.items[round % models.items.length]?.id ?? '';
-    await store.enqueueJob({ modelId, kind: 'rl', config: { round }, dataKey: `groups/${randomUUID()}` });
+    await store.jobs.enqueue({ modelId, kind: 'rl', config: { round }, dataKey: `groups/${randomUUID()}` });
   }
-  const job = await store.claimNextJob(workerId, 60_000);
+  const job = await store.jobs.claim(workerId, 60_000);
   if (job === null) break;
   report(`claimed ${job.id}`);
   const token = job.fencingToken;
-  await store.appendEvent(job.id, token, { type: 'training_started', data: {}, dedupeKey: 'training_started' });
+  await store.jobs.appendEvent(job.id, token, { type: 'training_started', data: {}, dedupeKey: 'training_started' });
   for (let index = 0; index < 3; index++) {
     if (mode === 'drain') await sleep(2); // SQLite's lock is not fair: without a pause one process would do all the work
-    await store.appendEvent(job.id, token, { type: 'gradient_step', data: {}, dedupeKey: `gradient_step:${index}` });
+    await store.jobs.appendEvent(job.id, token, {
+      type: 'gradient_step',
+      data: {},
+      dedupeKey: `gradient_step:${index}`,
+    });
   }
-  if (round % 5 === 4) await store.finishJobFailed(job.id, token, 'every fifth fails');
-  else await store.finishJobSucceeded(job.id, token, { directoryKey: `a/${job.id}`, digest: 'd', metrics: { round } });
+  if (round % 5 === 4) await store.jobs.fail(job.id, token, 'every fifth fails');
+  else await store.jobs.succeed(job.id, token, { directoryKey: `a/${job.id}`, digest: 'd', metrics: { round } });
   report(`finished ${job.id}`);
 }
 await store.close();

@@ -47,10 +47,10 @@ describe('the database file', () => {
     const model = await addModel(before);
     await before.close();
     const after = await openSqliteStore(path);
-    expect(await after.getModel(model.id)).toEqual(model);
+    expect(await after.models.get(model.id)).toEqual(model);
     await after.close();
     await after.close();
-    await expect(after.getModel(model.id)).rejects.toMatchObject({ code: 'store.closed' });
+    await expect(after.models.get(model.id)).rejects.toMatchObject({ code: 'store.closed' });
   });
 
   it('a migration that fails leaves the old schema whole', async () => {
@@ -80,8 +80,8 @@ describe('the database file', () => {
     );
     await first.close();
     const store = await openSqliteStore(path);
-    expect(await store.getModel('m')).toMatchObject({ name: 'old', warmStart: null, runId: 'm' });
-    expect((await store.claimNextJob('worker', 1000))?.pausedAt).toBeNull();
+    expect(await store.models.get('m')).toMatchObject({ name: 'old', warmStart: null, runId: 'm' });
+    expect((await store.jobs.claim('worker', 1000))?.pausedAt).toBeNull();
     await store.close();
   });
 
@@ -262,8 +262,8 @@ describe('the database file', () => {
 
   it('no secret is in the file, only its SHA-256', async () => {
     const store = await openSqliteStore(path);
-    const { id: entityId } = await store.ensureEntity('local');
-    const { secret } = await store.createKey({ entityId, name: 'k', scopes: ['admin'] });
+    const { id: entityId } = await store.keys.ensureEntity('local');
+    const { secret } = await store.keys.create({ entityId, name: 'k', scopes: ['admin'] });
     await store.close();
     expect((await readFile(path)).includes(secret.slice(3))).toBe(false);
   });
@@ -272,7 +272,7 @@ describe('the database file', () => {
     const store = await openSqliteStore(path);
     const { id } = await addJob(store, (await addModel(store)).id);
     const held = await claim(store);
-    await store.finishJobFailed(id, held.fencingToken, 'x');
+    await store.jobs.fail(id, held.fencingToken, 'x');
     await store.close();
     const database = new DatabaseSync(path);
     const insert = database.prepare(

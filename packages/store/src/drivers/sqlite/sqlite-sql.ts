@@ -178,7 +178,7 @@ export class SqliteSql implements Sql {
 
   readonly numLostConnections = 0;
 
-  /** See `Store.trouble`. */
+  /** See `Store.database.trouble`. */
   get trouble(): string | null {
     const waitedMs = this.#queue.waitedMs;
     if (waitedMs < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;

@@ -47,11 +47,11 @@ it('whoever watches the feed is woken behind the commit of what this process add
   const path = join(directory, 'store.sqlite');
   const [store, other] = [await openSqliteStore(path), await openSqliteStore(path)];
   const seen: number[] = [];
-  const end = store.watchFeed(() => void store.lastFeedPosition().then((position) => seen.push(position)));
+  const end = store.feed.watch(() => void store.feed.lastPosition().then((position) => seen.push(position)));
   const { id } = await addModel(store);
   await nextTurns();
-  expect(seen).toEqual([await store.lastFeedPosition()]);
-  await store.ensureEntity('somebody');
+  expect(seen).toEqual([await store.feed.lastPosition()]);
+  await store.keys.ensureEntity('somebody');
   await expect(addModel(store)).rejects.toThrow('model agent exists already');
   await addModel(other, 'other');
   await nextTurns();
@@ -100,9 +100,9 @@ it('a sign-in that somebody made up is refused without a turn among those who wr
   const store = await openSqliteStore(path);
   const writer = new SqliteSql(path);
   await writer.transaction(async () => {
-    expect(await store.redeemSignInLink('made up')).toBeNull();
-    await store.closeSession('made up');
-    expect(await store.findSession('made up')).toBeNull();
+    expect(await store.signIns.redeemLink('made up')).toBeNull();
+    await store.signIns.closeSession('made up');
+    expect(await store.signIns.findSession('made up')).toBeNull();
   });
   await writer.close();
   await store.close();

@@ -383,7 +383,7 @@ describe('refused requests', () => {
     const kept = await server.chat({ model: 'agent' });
     expect([kept.statusCode, kept.json<ErrorBody>().error.code]).toEqual([500, 'engine.adapter_unreadable']);
 
-    const { id: entityId } = await server.store.ensureEntity('acme');
+    const { id: entityId } = await server.store.keys.ensureEntity('acme');
     const prompts = {
       '/v1/chat/completions': { messages: [{ role: 'user', content: 'hello' }] },
       '/v1/completions': { prompt: 'hello' },
@@ -399,7 +399,7 @@ describe('refused requests', () => {
       },
       adapter: async (id: string) => {
         const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
-        await server.store.createAdapter({ id, entityId, baseModel: 'tiny/base', ...keys });
+        await server.store.adapters.create({ id, entityId, baseModel: 'tiny/base', ...keys });
         const directoryKey = `adapters/${id}`;
         await server.blobs.commitDirectory(await server.blobs.stageDirectory(), directoryKey);
         const lora = { rank: 8, alpha: 16, targets: ['q'] } as never;
@@ -618,7 +618,7 @@ describe('usage', () => {
     await server.chat({ model: 'agent' }, { 'openai-project': 'acme/search' });
     await server.chat({ model: 'agent' }, { 'compat-project': 'acme/ads', 'openai-project': 'ignored' });
     await server.chat({ stream: true }, { 'openai-project': 'acme/search' });
-    const totals = await server.store.sumUsage({});
+    const totals = await server.store.usage.sum({});
     const of = (project: string, model: string) =>
       totals.find((total) => total.project === project && total.model === model);
     expect(of('acme/search', 'acme/demo/agent:step1')).toMatchObject({

@@ -403,7 +403,7 @@ describe('like chat', () => {
 
   test('tokens of all prompts are counted for the key', async () => {
     await answerTo({ prompt: ['a', 'b'], model: 'agent' });
-    const usage = await server.store.sumUsage({ entityId: (await server.store.ensureEntity('acme')).id });
+    const usage = await server.store.usage.sum({ entityId: (await server.store.keys.ensureEntity('acme')).id });
     expect(usage.find(({ kind, model }) => kind === 'completion' && model === 'acme/demo/agent:step1')).toMatchObject({
       promptTokens: 6 + 3,
       completionTokens: 6 + 3,

@@ -153,7 +153,7 @@ describe('/v1/conversations', () => {
       ['/v1/responses', { input: 'Three.', conversation: id, store: false }],
       ['/v1/responses', { input: 'Four.', conversation: id, background: true }],
     ] as const) {
-      vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(new StoreError('store.busy', 'busy'));
+      vi.spyOn(server.store.idempotency, 'complete').mockRejectedValueOnce(new StoreError('store.busy', 'busy'));
       const headers = { 'idempotency-key': crypto.randomUUID() };
       expect((await server.request('POST', path, body, headers)).statusCode).toBe(503);
       const repeated = await server.request('POST', path, body, headers);
@@ -516,7 +516,7 @@ describe('a service that keeps no answers', () => {
       const ask = { input: 'Hello', conversation: 'conv_1' };
       for (const path of ['/v1/responses', '/v1/responses/input_tokens'])
         expect(faultOf(await plain.request('POST', path, ask))).toEqual([400, 'request.unsupported', 'conversation']);
-      const scope = { entityId: (await plain.store.ensureEntity('acme')).id, project: '' };
+      const scope = { entityId: (await plain.store.keys.ensureEntity('acme')).id, project: '' };
       await plain.store.conversations.create({ ...scope, id: 'conv_1', metadata: '{}', items: [] });
       for (const [path, body] of [
         ['', {}],

@@ -244,7 +244,7 @@ async function recordTokens(
   const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);
   const { keyId, entityId } = callerOf(request);
   const project = projectOf(request);
-  await store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
+  await store.usage.record({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
 }
 
 /** A streamed answer cannot be replayed. @throws {RequestError} `request.unsupported` */

@@ -23,7 +23,7 @@ test('a model that was deleted here is not sampled from while the database is aw
   for (const name of ['gone', 'kept']) expect(await chat(name)).toBe(200);
   expect((await send('DELETE', `/v1/preview/models/${gone}`)).statusCode).toBe(200);
   expect(await chat('kept')).toBe(200);
-  vi.spyOn(store, 'findModelByName').mockRejectedValue(new StoreError('store.unavailable', 'it is away'));
+  vi.spyOn(store.models, 'findByName').mockRejectedValue(new StoreError('store.unavailable', 'it is away'));
   expect(await chat('gone')).toBe(503);
   expect(await chat('kept')).toBe(200);
   await app.close();

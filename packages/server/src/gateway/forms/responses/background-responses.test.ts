@@ -77,7 +77,7 @@ function holdNextReply(): void {
 describe('an answer in the background', () => {
   test('is queued at once, ends as one that was waited for, and is counted once', async () => {
     const usage = async () => {
-      const totals = await server.store.sumUsage({});
+      const totals = await server.store.usage.sum({});
       return totals.reduce(
         (sum, { numRequests, completionTokens }) => [sum[0]! + numRequests, sum[1]! + completionTokens],
         [0, 0],
@@ -135,10 +135,10 @@ describe('an answer in the background', () => {
 
   test('ends with its key', async () => {
     holdNextReply();
-    const entity = await server.store.ensureEntity('acme');
-    const key = await server.store.createKey({ entityId: entity.id, name: 'short', scopes: ['inference'] });
+    const entity = await server.store.keys.ensureEntity('acme');
+    const key = await server.store.keys.create({ entityId: entity.id, name: 'short', scopes: ['inference'] });
     const { id } = await begin({}, { authorization: `Bearer ${key.secret}` });
-    await server.store.revokeKey(key.id);
+    await server.store.keys.revoke(key.id);
     expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'request.unauthenticated' } });
   });
 
@@ -156,7 +156,7 @@ describe('an answer in the background', () => {
   });
 
   test('of a process that is gone reads as failed, not as in progress', async () => {
-    const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '' };
+    const scope = { entityId: (await server.store.keys.ensureEntity('acme')).id, project: '' };
     const { id } = await ended((await begin()).id);
     const found = await server.store.keptAnswers.findWhole(scope, id);
     if (found === null) throw new Error('it is kept');
@@ -203,7 +203,7 @@ describe('an answer in the background', () => {
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_000);
     const orphan = await server.store.keptAnswers.begin({
-      entityId: (await server.store.ensureEntity('acme')).id,
+      entityId: (await server.store.keys.ensureEntity('acme')).id,
       project: '',
       id: 'resp_orphan',
       status: 'queued',
@@ -328,7 +328,7 @@ describe('its stream', () => {
     holdNextReply();
     const streaming = post({ stream: true });
     const id = await idOfOwn();
-    const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '', id };
+    const scope = { entityId: (await server.store.keys.ensureEntity('acme')).id, project: '', id };
     const [batch] = await other.store.keptAnswers.readEvents(scope, 0, 1);
     expect(batch?.events.map((text) => JSON.parse(text) as ResponseEvent)).toMatchObject([
       { type: 'response.created', sequence_number: 0, response: { status: 'queued' } },
@@ -359,7 +359,7 @@ describe('its stream', () => {
     await expect.poll(() => reads.mock.calls.length, { timeout: 10_000 }).toBeGreaterThan(numReads + 4);
     vi.spyOn(server.store.keptAnswers, 'status').mockRejectedValueOnce(away).mockRejectedValueOnce(away);
     await server.store.keptAnswers.end(
-      { entityId: (await server.store.ensureEntity('acme')).id, project: '', id: own },
+      { entityId: (await server.store.keys.ensureEntity('acme')).id, project: '', id: own },
       { status: 'cancelled', answer: JSON.stringify({ id: own, status: 'cancelled', output: [] }), itemIds: [] },
     );
     for (const seen of [events((await streaming).body), await reading]) {

@@ -99,7 +99,7 @@ describe('a kept answer', () => {
     const modelId = await server.makeModel('short-lived');
     const { id } = await respond({ model: 'acme/demo/short-lived' });
     expect((await read(id)).statusCode).toBe(200);
-    await server.store.deleteModel(modelId);
+    await server.store.models.delete(modelId);
     expect((await read(id)).statusCode).toBe(404);
   });
 });
@@ -139,9 +139,9 @@ describe('previous_response_id', () => {
     const { id } = await respond();
     const small = await TestServer.startOn(inference, { chatBodyBytes: 1000 }, null, {});
     try {
-      const scope = { entityId: (await small.store.ensureEntity('acme')).id, project: '' };
+      const scope = { entityId: (await small.store.keys.ensureEntity('acme')).id, project: '' };
       const kept = await server.store.keptAnswers.findWhole(
-        { entityId: (await server.store.ensureEntity('acme')).id, project: '' },
+        { entityId: (await server.store.keys.ensureEntity('acme')).id, project: '' },
         id,
       );
       if (kept === null) throw new Error('it is kept');

@@ -146,7 +146,7 @@ describe('of a trained model', () => {
     const chunks = readEvents((await post({ ...ASKED, stream: true })).body).events as unknown as GenerateTokensChunk[];
     const named = chunks.flatMap(({ choices }) => choices.flatMap(({ record_id: id }) => id ?? []));
     expect(named).toEqual([expect.stringMatching(/-0$/)]);
-    const found = await server.store.findChoiceRecords((await server.store.ensureEntity('acme')).id, [
+    const found = await server.store.choiceRecords.find((await server.store.keys.ensureEntity('acme')).id, [
       whole!.record_id!,
       ...named,
     ]);

@@ -110,7 +110,7 @@ describe('committing', () => {
     const { id } = await begin();
     server.transfers.onCommit = async (adapter) => {
       await makeReady(adapter.id);
-      return (await server.store.getAdapter(adapter.id))!;
+      return (await server.store.adapters.get(adapter.id))!;
     };
     const committed = await server.request('POST', `${PATH}/${id}/commit`);
     expect(committed.json()).toMatchObject({
@@ -192,7 +192,7 @@ describe('the name of an adapter', () => {
     const model = made.json<ModelObject>();
     expect(model.lora).toMatchObject({ rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], init_from: name });
     expect((await register('heir', { init_from: name })).json()).toEqual(model);
-    expect(await server.store.getCheckpoint(model.id, 0)).toMatchObject({ directoryKey, digest: 'd'.repeat(64) });
+    expect(await server.store.checkpoints.get(model.id, 0)).toMatchObject({ directoryKey, digest: 'd'.repeat(64) });
     expect((await register('heir', { init_from: 'adapter:other' })).statusCode).toBe(409);
     expect((await register('odd', { init_from: name, rank: 4 })).json()).toMatchObject({
       error: { param: 'lora.rank' },
@@ -202,7 +202,7 @@ describe('the name of an adapter', () => {
 
   test('refers to its weights once it is committed, for its own entity and base model', async () => {
     const { id, name } = await begin();
-    const { id: entityId } = await server.store.ensureEntity('acme');
+    const { id: entityId } = await server.store.keys.ensureEntity('acme');
     await expect(resolve(name, entityId)).rejects.toMatchObject({ code: 'request.conflict', param: 'init_from' });
     const directoryKey = await makeReady(id);
     expect(await resolve(name, entityId)).toEqual({
@@ -212,7 +212,7 @@ describe('the name of an adapter', () => {
       lora: LORA,
     });
     await expect(resolve(name, entityId, 'other/base')).rejects.toMatchObject({ code: 'request.conflict' });
-    const { id: otherId } = await server.store.ensureEntity('other');
+    const { id: otherId } = await server.store.keys.ensureEntity('other');
     for (const [wrong, entity] of [
       [name, otherId],
       ['adapter:unknown', entityId],

@@ -49,7 +49,10 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const { entityId } = callerOf(request);
         await removeFiles(
           parts,
-          await store.expireAdapterUploads(entityId, Math.min(clock(), store.ageClock()) - UPLOAD_LIFETIME_MS),
+          await store.adapters.expireUploads(
+            entityId,
+            Math.min(clock(), store.clock.removalTime()) - UPLOAD_LIFETIME_MS,
+          ),
         );
         const id = randomUUID();
         const begun: AdapterObject = {
@@ -65,7 +68,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
         const upload = { id, entityId, baseModel, ...keys, maxOpen: MAX_OPEN_UPLOADS };
         await refusedWhenFull(
-          store.createAdapter({ ...upload, ...(answer ? { completes: answer } : {}) }),
+          store.adapters.create({ ...upload, ...(answer ? { completes: answer } : {}) }),
           `${MAX_OPEN_UPLOADS} adapter uploads are open, which is the limit; commit or delete one`,
         );
         return begun;
@@ -77,7 +80,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
     { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
     async (request): Promise<ListPage<AdapterObject>> => {
       const { entityId } = callerOf(request);
-      return toListPage(await store.listAdapters({ ...request.query, entityId }), toAdapterObject);
+      return toListPage(await store.adapters.list({ ...request.query, entityId }), toAdapterObject);
     },
   );
 
@@ -95,7 +98,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
       answerOnce(store, request, reply, async (completes): Promise<DeletedObject> => {
         const { id } = await ownedAdapter(request, parts, request.params.adapter_id);
         const answer: DeletedObject = { id, deleted: true };
-        const deleted = await store.deleteAdapter(id, completes(answer));
+        const deleted = await store.adapters.delete(id, completes(answer));
         if (deleted === null) throw notFound('adapter', id, 'adapter_id');
         parts.resolvedModels.clear();
         await imports.cancelAdapter(id);
@@ -152,7 +155,7 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
     const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
     const { sizeBytes } = await putUpload(blobs, key, content);
     // Deleted or committed during the upload: nothing names the blob any more.
-    const current = await store.getAdapter(id);
+    const current = await store.adapters.get(id);
     if (current?.upload == null) {
       await removeFiles(parts, { blobKeys: [key] });
       throw notFound('upload', id, 'adapter_id');

@@ -14,7 +14,7 @@ export async function readMetrics(
   const steps = checkpoints.map(({ step }) => step);
   const [from, to] = [Math.min(...steps), Math.max(...steps)];
   const maxPoints = Math.min(to - from + 1, 10_000);
-  const series = await store.readSeries({ modelId, names: ROLLOUT_METRICS, axis: 'step', maxPoints, from, to });
+  const series = await store.runs.readSeries({ modelId, names: ROLLOUT_METRICS, axis: 'step', maxPoints, from, to });
   const ofRollouts = new Map<number, Metrics>();
   for (const { name, points } of series)
     for (const { first, last, mean } of points)

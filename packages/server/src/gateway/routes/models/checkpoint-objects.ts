@@ -15,7 +15,7 @@ export async function checkpointObjects(
 ): Promise<CheckpointObject[]> {
   if (checkpoints.length === 0) return [];
   const metrics = await readMetrics(store, modelId, checkpoints);
-  const live = liveCheckpoints(await store.listCheckpointStates(modelId));
+  const live = liveCheckpoints(await store.retention.listStates(modelId));
   const reasons = keepPolicy === null ? null : keepReasons(live, keepPolicy, await modelFacts(store, modelId, live));
   const states = new Map(live.map((state) => [state.step, state]));
   return checkpoints.map(({ id, step }, index) => ({
@@ -33,7 +33,7 @@ export async function removedCheckpoints(
   modelId: string,
   { order = 'asc', limit = DEFAULT_LIMIT, after }: PageQuery,
 ): Promise<Page<CheckpointObject>> {
-  const states = (await store.listCheckpointStates(modelId)).filter(({ removedAt }) => removedAt !== null);
+  const states = (await store.retention.listStates(modelId)).filter(({ removedAt }) => removedAt !== null);
   if (order === 'desc') states.reverse();
   const seen = after === undefined ? -1 : states.findIndex(({ id }) => id === after);
   if (after !== undefined && seen === -1)

@@ -29,7 +29,7 @@ test('a mark is listed, taken away again, and steps without a checkpoint are nam
 test('a removed step is listed with `removed`, cannot be sampled from, and is restored by a mark', async () => {
   const id = await server.makeModel('removed');
   for (const digit of 'bcd') await server.addCheckpoint(id, digit);
-  const { directoryKeys } = await server.store.removeCheckpoints(id, [1, 2]);
+  const { directoryKeys } = await server.store.retention.remove(id, [1, 2]);
   for (const key of directoryKeys) await server.blobs.discard({ kind: 'directory', key }, 1);
   expect((await list(id)).data.map(({ step }) => step)).toEqual([0, 3]);
   const removed = await list(id, '?removed=true&limit=1');
@@ -54,11 +54,11 @@ test('a request that names a step holds it for a day; one by the bare name does 
   await server.chat({ model: 'acme/demo/held' });
   await server.chat({ model: 'acme/demo/held:step1' });
   await expect
-    .poll(async () => (await server.store.listCheckpointStates(id)).map(({ usedUntil }) => usedUntil !== null))
+    .poll(async () => (await server.store.retention.listStates(id)).map(({ usedUntil }) => usedUntil !== null))
     .toEqual([false, true, false]);
-  const until = (await server.store.listCheckpointStates(id))[1]!.usedUntil!;
-  expect(until - server.store.now()).toBeGreaterThan(23 * 3_600_000);
-  expect((await server.store.removeCheckpoints(id, [1])).steps).toEqual([]);
+  const until = (await server.store.retention.listStates(id))[1]!.usedUntil!;
+  expect(until - server.store.clock.now()).toBeGreaterThan(23 * 3_600_000);
+  expect((await server.store.retention.remove(id, [1])).steps).toEqual([]);
 });
 
 test('a model of another tenant is unknown, and a body that is no list of steps is refused', async () => {

@@ -34,7 +34,7 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
       const model = await ownedModel(request, parts, request.params.model_id);
       const { removed = false, ...query } = request.query;
       if (removed) return toListPage(await removedCheckpoints(parts, model.id, query), (checkpoint) => checkpoint);
-      const { items, hasMore } = await store.listCheckpoints({ ...query, modelId: model.id });
+      const { items, hasMore } = await store.checkpoints.list({ ...query, modelId: model.id });
       const objects = await checkpointObjects(parts, model.id, items);
       return toListPage({ items: objects, hasMore }, (checkpoint) => checkpoint);
     },
@@ -56,9 +56,7 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
           restored_steps: restored.filter((step) => marked.steps.includes(step)),
           not_found_steps: [...gone, ...marked.notFoundSteps].toSorted((one, other) => one - other),
         });
-        return toAnswer(
-          await store.markCheckpoints(model.id, present, isKept, (marked) => completes(toAnswer(marked))),
-        );
+        return toAnswer(await store.retention.mark(model.id, present, isKept, (marked) => completes(toAnswer(marked))));
       }),
   );
 
@@ -68,7 +66,7 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<DeleteCheckpointsResponse> => {
         const model = await ownedModel(request, parts, request.params.model_id);
-        const deleted = await store.deleteCheckpoints(model.id, request.body.steps, (result) =>
+        const deleted = await store.checkpoints.delete(model.id, request.body.steps, (result) =>
           completes(toDeleteAnswer(result)),
         );
         parts.resolvedModels.clear();

@@ -34,8 +34,8 @@ describe('creating an export', () => {
     expect(server.transfers.numNotified).toBe(1);
     const read = await server.request('GET', `${exportsOf(modelId)}/${queued.id}`);
     expect(read.json()).toEqual(queued);
-    expect(await server.store.getExport(queued.id)).toMatchObject({ format: 'peft', dtype: 'f32' });
-    expect((await server.store.claimNextJob('test', 60_000, ['export']))?.id).toBe(queued.id);
+    expect(await server.store.exports.get(queued.id)).toMatchObject({ format: 'peft', dtype: 'f32' });
+    expect((await server.store.jobs.claim('test', 60_000, ['export']))?.id).toBe(queued.id);
   });
 
   test('takes the latest step, or the one asked for', async () => {
@@ -89,7 +89,7 @@ describe('creating an export', () => {
       ['POST', `${job}/cancel`],
     ] as const)
       expect((await server.request(method, url)).statusCode).toBe(404);
-    expect(await server.store.getExport(queued.id)).toMatchObject({ status: 'queued' });
+    expect(await server.store.exports.get(queued.id)).toMatchObject({ status: 'queued' });
     const listed = await server.request('GET', `/v1/preview/models/${modelId}/training-jobs`);
     expect(listed.json()).toMatchObject({ data: [] });
   });

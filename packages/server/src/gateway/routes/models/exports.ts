@@ -68,7 +68,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
         };
         const answer = completes(queued);
         const created = await refusedWhenFull(
-          store.createExport({
+          store.exports.create({
             id: queued.id,
             modelId: model.id,
             step: checkpoint.step,
@@ -91,7 +91,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
     { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
     async (request): Promise<ListPage<ExportObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      return toListPage(await store.listExports({ ...request.query, modelId: model.id }), toExportObject);
+      return toListPage(await store.exports.list({ ...request.query, modelId: model.id }), toExportObject);
     },
   );
 
@@ -105,7 +105,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
     answerOnce(store, request, reply, async (completes): Promise<DeletedObject> => {
       const { id } = await ownedExport(request, parts, request.params);
       const answer: DeletedObject = { id, deleted: true };
-      const deleted = await store.deleteExport(id, completes(answer));
+      const deleted = await store.exports.delete(id, completes(answer));
       if (deleted === null) throw notFound('export', id, 'export_id');
       await exports.cancelExport(id);
       await removeFiles(parts, deleted);
@@ -141,7 +141,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   async function checkpointOf(model: Model, step: number | null): Promise<Checkpoint> {
     const checkpoint =
-      step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, step);
+      step === null ? await store.checkpoints.latest(model.id) : await store.checkpoints.get(model.id, step);
     if (checkpoint === null) throw stepNotFound(step ?? 'latest');
     return checkpoint;
   }

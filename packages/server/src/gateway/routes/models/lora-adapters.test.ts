@@ -12,10 +12,10 @@ afterAll(() => server.close());
 /** A committed adapter of the entity. @returns its name */
 async function importAdapter(digit: string, entity = 'acme'): Promise<string> {
   const { store, blobs } = server;
-  const { id: entityId } = await store.ensureEntity(entity);
+  const { id: entityId } = await store.keys.ensureEntity(entity);
   const id = crypto.randomUUID();
   const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
-  await store.createAdapter({ id, entityId, baseModel: 'tiny/base', ...keys });
+  await store.adapters.create({ id, entityId, baseModel: 'tiny/base', ...keys });
   const directoryKey = `adapters/${id}`;
   await blobs.commitDirectory(await blobs.stageDirectory(), directoryKey);
   const lora = { rank: 8, alpha: 16, targets: ['q'] };
@@ -66,8 +66,13 @@ test('an imported adapter is served by its own name to its entity, from its comm
   const { data } = (await server.request('GET', '/v1/models')).json<ModelList>();
   expect(data.filter(({ id }) => id === path)).toMatchObject([card]);
 
-  const { id: entityId } = await server.store.ensureEntity('acme');
-  const open = await server.store.createAdapter({ entityId, baseModel: 'tiny/base', configKey: 'c', weightsKey: 'w' });
+  const { id: entityId } = await server.store.keys.ensureEntity('acme');
+  const open = await server.store.adapters.create({
+    entityId,
+    baseModel: 'tiny/base',
+    configKey: 'c',
+    weightsKey: 'w',
+  });
   const early = await server.chat({ model: `adapter:${open.id}` });
   expect([early.statusCode, early.json<ErrorBody>().error]).toMatchObject([
     400,
@@ -107,7 +112,7 @@ test('unknown adapters, those of others and taken names are refused', async () =
 
 test('a name that is trained is not taken back', async () => {
   await load({ lora_name: 'pupil', lora_path: await importAdapter('e') });
-  const model = await server.store.findModel('acme', 'lora-adapters', 'pupil');
+  const model = await server.store.models.find('acme', 'lora-adapters', 'pupil');
   await server.addCheckpoint(model?.id ?? '', 'f');
   expect((await unload({ lora_name: 'pupil' })).json<ErrorBody>().error.message).toContain('trained');
 });

@@ -37,7 +37,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
       const adapter = await resolveImportedAdapter(store, { name: path, entityId, param: 'lora_path' });
       const { id: baseModel } = baseModels.under(adapter, { field: 'lora_path', name: path });
       const { lora, directoryKey, digest } = adapter;
-      const known = await store.findModel(entity, LORA_ADAPTERS_PROJECT, name);
+      const known = await store.models.find(entity, LORA_ADAPTERS_PROJECT, name);
       if (known !== null) {
         if (!isInPlace)
           throw conflict(
@@ -46,7 +46,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
           );
         await unload(known);
       } else await refuseAmbiguousName(entity, name);
-      const result = await store.createModel({
+      const result = await store.models.create({
         id: randomUUID(),
         entityId,
         project: LORA_ADAPTERS_PROJECT,
@@ -66,7 +66,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
     { config: { scope: 'training' }, schema: { body: UnloadLoraAdapterRequestSchema } },
     async (request, reply) => {
       const { lora_name: name } = request.body;
-      const model = await store.findModel(callerOf(request).entity, LORA_ADAPTERS_PROJECT, name);
+      const model = await store.models.find(callerOf(request).entity, LORA_ADAPTERS_PROJECT, name);
       if (model === null) throw notFound('adapter', name, 'lora_name');
       await unload(model);
       return reply.type('text/plain; charset=utf-8').send(`Success: LoRA adapter '${name}' removed successfully.`);
@@ -75,14 +75,14 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
 
   /** Refuses models with trained checkpoints, which would be lost. @throws {RequestError} `request.conflict` */
   async function unload(model: Model): Promise<void> {
-    const latest = await store.latestCheckpoint(model.id);
-    const { items: jobs } = await store.listJobs({ modelId: model.id, limit: 1 });
+    const latest = await store.checkpoints.latest(model.id);
+    const { items: jobs } = await store.jobs.list({ modelId: model.id, limit: 1 });
     if ((latest?.step ?? 0) > 0 || jobs.length > 0)
       throw conflict(
         'lora_name',
         `The adapter \`${model.name}\` is or was being trained: delete the model through \`/v1/preview/models/${model.id}\``,
       );
-    const deleted = await store.deleteModel(model.id);
+    const deleted = await store.models.delete(model.id);
     if (deleted === null) return;
     parts.resolvedModels.clear();
     retireAdapters(parts, deleted);
@@ -92,7 +92,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
   /** Clients use bare names for adapters. @throws {RequestError} `request.conflict` */
   async function refuseAmbiguousName(entity: string, name: string): Promise<void> {
     if (baseModels.find(name) !== null) throw conflict('lora_name', `\`${name}\` is a base model`);
-    const found = await store.findModelByName(entity, name);
+    const found = await store.models.findByName(entity, name);
     if (found.kind !== 'none')
       throw new RequestError(
         'request.conflict',

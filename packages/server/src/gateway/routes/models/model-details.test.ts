@@ -33,16 +33,16 @@ test('a model has its latest checkpoint and its unfinished jobs', async () => {
     live_jobs: { queued: 0, running: 0, paused: 0 },
   });
   await server.addCheckpoint(id, 'a');
-  await server.store.mergeCheckpointMetrics(id, 1, { 'val/reward': 0.5 });
-  const waiting = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/w' });
-  await server.store.pauseJob(waiting?.id ?? '');
+  await server.store.checkpoints.mergeMetrics(id, 1, { 'val/reward': 0.5 });
+  const waiting = await server.store.jobs.enqueue({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/w' });
+  await server.store.jobs.pause(waiting?.id ?? '');
   expect((await server.request('GET', `/v1/preview/models/${id}`)).json()).toMatchObject({
     latest_step: 1,
     num_checkpoints: 2,
     metrics: { 'val/reward': 0.5 },
     live_jobs: { queued: 0, running: 0, paused: 1 },
   });
-  await server.store.deleteCheckpoints(id, [0, 1]);
+  await server.store.checkpoints.delete(id, [0, 1]);
   expect((await server.request('GET', `/v1/preview/models/${id}`)).json()).toMatchObject({ latest_step: null });
 });
 

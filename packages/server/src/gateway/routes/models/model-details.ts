@@ -17,8 +17,8 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     '/v1/preview/models',
     { config: { scope: 'training' }, schema: { querystring: ModelPageQuerySchema } },
     async (request): Promise<ListPage<ModelDetailsObject>> => {
-      const { items, hasMore } = await store.listModels({ ...request.query, entityId: callerOf(request).entityId });
-      const states = await store.getModelStates(items.map(({ id }) => id));
+      const { items, hasMore } = await store.models.list({ ...request.query, entityId: callerOf(request).entityId });
+      const states = await store.models.getStates(items.map(({ id }) => id));
       // Omits models deleted in the meantime.
       const kept = items.flatMap((model) => {
         const state = states.get(model.id);
@@ -33,7 +33,7 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     { config: { scope: 'training' } },
     async (request): Promise<ModelDetailsObject> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      const state = (await store.getModelStates([model.id])).get(model.id);
+      const state = (await store.models.getStates([model.id])).get(model.id);
       if (state === undefined) throw notFound('model', model.id, 'model_id');
       return await describe(model, state);
     },

@@ -24,7 +24,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     const { entityId } = callerOf(request);
     const now = Math.floor(clock() / 1000);
     const data = baseModels.all.map((base) => baseCard(base, now));
-    for await (const model of walkPages((page) => store.listModels({ ...page, entityId }))) {
+    for await (const model of walkPages((page) => store.models.list({ ...page, entityId }))) {
       // A model whose base model is not served cannot be served.
       const base = baseModels.find(model.baseModel);
       if (base === null) continue;
@@ -32,12 +32,14 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const card = (id: string, createdAt: number): ModelCard =>
         toCard({ id, created: Math.floor(createdAt / 1000), root: name, parent: base.id, base, now });
       const versions: ModelCard[] = [];
-      for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id })))
+      for await (const checkpoint of walkPages((page) => store.checkpoints.list({ ...page, modelId: model.id })))
         versions.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
       // A name without a checkpoint cannot answer.
       if (versions.length > 0) data.push(card(name, model.createdAt), ...versions);
     }
-    for await (const { id, baseModel, committedAt } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
+    for await (const { id, baseModel, committedAt } of walkPages((page) =>
+      store.adapters.list({ ...page, entityId }),
+    )) {
       const base = baseModels.find(baseModel);
       if (base === null || committedAt === null) continue;
       const name = adapterName(id);

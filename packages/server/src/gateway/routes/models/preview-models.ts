@@ -37,7 +37,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const entity = request.body.entity ?? caller.entity;
         if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
         const base = baseModels.named(baseModel);
-        const known = await store.findModel(entity, project, name);
+        const known = await store.models.find(entity, project, name);
         if (known !== null) return existing(known, request.body);
         const isTrained = request.body.sampling_only !== true;
         if (isTrained) refuseUntrainable(base, 'base_model');
@@ -61,7 +61,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           lora: toLoraObject(shown),
         };
         const answer = completes(created);
-        const result = await store.createModel({
+        const result = await store.models.create({
           id,
           entityId: caller.entityId,
           project,
@@ -112,7 +112,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           deleted_checkpoints: deleted.deletedCheckpoints,
           deleted_run: deleted.deletedRun && isForgotten,
         });
-        const deleted = await store.deleteModel(model.id, (result) => completes(toAnswer(result)));
+        const deleted = await store.models.delete(model.id, (result) => completes(toAnswer(result)));
         if (deleted === null) throw notFound('model', model.id, 'model_id');
         parts.resolvedModels.clear();
         await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));

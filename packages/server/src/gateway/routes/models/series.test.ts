@@ -9,10 +9,10 @@ beforeAll(async () => {
   server = await TestServer.start();
   modelId = await server.makeModel('agent');
   const { store } = server;
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
-  const job = await store.claimNextJob('test', 60_000);
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const job = await store.jobs.claim('test', 60_000);
   for (let index = 0; index < 10; index++) {
-    await store.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, {
+    await store.jobs.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, {
       type: 'gradient_step',
       data: { loss: index },
       dedupeKey: `gradient_step:${index}`,

@@ -22,7 +22,7 @@ export function seriesRoutes(app: FastifyInstance, parts: RouteParts): void {
     { config: { scope: 'training' } },
     async (request): Promise<MetricListObject> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      const series = await store.listSeries(model.id);
+      const series = await store.runs.listSeries(model.id);
       return {
         object: 'list',
         data: series.map(({ name, numPoints, last }) => ({
@@ -41,7 +41,7 @@ export function seriesRoutes(app: FastifyInstance, parts: RouteParts): void {
     async (request): Promise<SeriesListObject> => {
       const model = await ownedModel(request, parts, request.params.model_id);
       const { name, axis = 'step', max_points: maxPoints = DEFAULT_POINTS, from, to } = request.query;
-      const series = await store.readSeries({
+      const series = await store.runs.readSeries({
         modelId: model.id,
         names: [...new Set([name].flat())],
         axis,

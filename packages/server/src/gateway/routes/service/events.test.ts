@@ -58,22 +58,21 @@ const page = async (query = '', headers = {}) =>
 
 async function runningJob() {
   const modelId = await server.makeModel(crypto.randomUUID());
-  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${modelId}` });
-  const job = await server.store.claimNextJob('test', 60_000);
+  await server.store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${modelId}` });
+  const job = await server.store.jobs.claim('test', 60_000);
   if (job === null) throw new Error('the queue is empty');
   return {
     id: job.id,
     modelId,
     step: (index: number) =>
-      server.store.appendEvent(job.id, job.fencingToken, { type: 'gradient_step', data: { index } }),
-    end: () =>
-      server.store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} }),
+      server.store.jobs.appendEvent(job.id, job.fencingToken, { type: 'gradient_step', data: { index } }),
+    end: () => server.store.jobs.succeed(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} }),
   };
 }
 
 test('events come a page at a time, by model, and only those of the own entity', async () => {
   const modelId = await server.makeModel('paged');
-  await server.store.deleteCheckpoints(modelId, [0]);
+  await server.store.checkpoints.delete(modelId, [0]);
   const all = await page(`?model_id=${modelId}`);
   expect(all.data.map(({ type }) => type)).toEqual(['model_created', 'checkpoints_deleted']);
   expect(all.data[1]).toMatchObject({ model_id: modelId, job_id: null, data: { steps: [0] } });
@@ -100,7 +99,7 @@ test('ids reveal nothing about other entities, and are useless to them', async (
 
 test('the newest come first on request, and not in a stream', async () => {
   const modelId = await server.makeModel('newest-first');
-  await server.store.deleteCheckpoints(modelId, [0]);
+  await server.store.checkpoints.delete(modelId, [0]);
   const all = await page(`?model_id=${modelId}`);
   const newest = await page(`?model_id=${modelId}&order=desc&limit=1`);
   expect(newest).toMatchObject({ data: [all.data[1]], has_more: true });
@@ -180,10 +179,10 @@ test('a stream ends with its key, and with the service', async () => {
   const url = `http://127.0.0.1:${(other.app.server.address() as AddressInfo).port}/v1/preview/events`;
   const open = (key: string) =>
     fetch(url, { headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream' } });
-  const { id: entityId } = await other.store.ensureEntity('acme');
-  const short = await other.store.createKey({ entityId, name: 'short', scopes: ['training'] });
+  const { id: entityId } = await other.store.keys.ensureEntity('acme');
+  const short = await other.store.keys.create({ entityId, name: 'short', scopes: ['training'] });
   const [revoked, lasting] = [await open(short.secret), await open(other.key)];
-  await other.store.revokeKey(short.id);
+  await other.store.keys.revoke(short.id);
   await expect(revoked.text()).rejects.toThrow('terminated');
   const rest = lasting.text();
   await other.close();

@@ -31,7 +31,7 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
       const { entityId } = callerOf(request);
       const ofModel = modelId === undefined ? {} : { modelId: (await ownedModel(request, parts, modelId)).id };
       const read = async (part: Pick<FeedQuery, 'after' | 'limit' | 'order'>) =>
-        (await store.listFeed({ entityId, ...ofModel, ...part })).map(toEventObject);
+        (await store.feed.list({ entityId, ...ofModel, ...part })).map(toEventObject);
       const behind = after === undefined ? {} : { after: positionOf(after, entityId, ['query', 'after']) };
       if (!wantsLiveEvents(request)) {
         // One more than requested shows if there is a next page.
@@ -41,7 +41,7 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
       if (order === 'desc') throw wrong(['query', 'order'], 'Input should be asc for a stream', order);
       const lastId = lastEventIdOf(request);
       if (lastId !== null) positionOf(lastId, entityId, ['header', 'last-event-id']);
-      const start = lastId ?? after ?? eventIdOf(await store.lastFeedPosition(), entityId);
+      const start = lastId ?? after ?? eventIdOf(await store.feed.lastPosition(), entityId);
       await sendLiveEvents(reply, watch, start, async (seen) => ({
         events: await read({
           after: positionOf(seen ?? BEGINNING, entityId, ['query', 'after']),

@@ -18,7 +18,7 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   app.get('/v1/system-check', { config: { scope: 'public' } }, async (_request, reply) => {
     const database = await check('database', async () => {
-      await parts.store.ping();
+      await parts.store.database.ping();
       return true;
     });
     const inference = await check('inference', async () => (await parts.inference.trouble()) === null);

@@ -28,14 +28,14 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
       hosts: await Promise.all(baseModels.all.map((model) => toHostObject(model, isOperator(request)))),
     },
     training: await trainingState(),
-    store: { trouble: store.trouble() },
+    store: { trouble: store.database.trouble() },
     tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
     processes: isOperator(request) ? await processes() : [],
   }));
 
   /** Processes are registered only in a shared database. */
   async function processes(): Promise<HostsObject['processes']> {
-    const members = await store.listMembers();
+    const members = await store.members.list();
     if (members.length === 0)
       return [{ role: 'api', url: null, version: SERVICE_VERSION, machine_trouble: machine.trouble }];
     return members.map(({ role, url, version, machineTrouble }) => ({
@@ -63,7 +63,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     const members = seesLoad ? (model.members?.() ?? []) : [];
     const own = seesLoad ? (model.adapters?.() ?? []) : [];
     const digests = new Set([...own, ...members.flatMap(versionsOf)].map(({ digest }) => digest));
-    const steps = digests.size === 0 ? [] : await store.stepsOf([...digests]);
+    const steps = digests.size === 0 ? [] : await store.checkpoints.stepsOf([...digests]);
     const stats = model.stats();
     const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
     return {

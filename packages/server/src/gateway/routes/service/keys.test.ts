@@ -143,7 +143,7 @@ test('a stream ends when its key is revoked, by whomever, and goes on while it i
   const doomed = await stream(secret ?? '');
   const other = await stream(server.key);
   // Like another process on the same data folder.
-  await server.store.revokeKey(id);
+  await server.store.keys.revoke(id);
   await vi.waitFor(() => expect(doomed.state.isEnded).toBe(true), 30_000);
   const before = other.state.numPieces;
   await vi.waitFor(() => expect(other.state.numPieces).toBeGreaterThan(before), 30_000);

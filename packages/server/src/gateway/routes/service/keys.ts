@@ -42,8 +42,8 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
           const msg = `Input should be later than now, ${Math.floor(clock() / 1000)}`;
           throw RequestError.invalid([{ loc: ['body', 'expires_at'], msg, type: 'value_error', input: expiresAt }]);
         }
-        const entityId = entity == null ? caller.entityId : (await store.ensureEntity(entity)).id;
-        const { secret, ...key } = await store.createKey({
+        const entityId = entity == null ? caller.entityId : (await store.keys.ensureEntity(entity)).id;
+        const { secret, ...key } = await store.keys.create({
           entityId,
           name,
           scopes: [...new Set(scopes)],
@@ -57,7 +57,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
   );
 
   app.get('/v1/keys', { config }, async (request): Promise<ApiKeyList> => {
-    const keys = await store.listKeys(isOperator(request) ? undefined : callerOf(request).entityId);
+    const keys = await store.keys.list(isOperator(request) ? undefined : callerOf(request).entityId);
     return { object: 'list', data: keys.map(toKeyObject) };
   });
 
@@ -67,7 +67,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
     (request, reply) =>
       answerOnce(store, request, reply, async (): Promise<ApiKeyObject> => {
         const { id } = await ownedKey(request, request.params.key_id);
-        const changed = await store.setKeyLimits(id, toLimitChanges(request.body.limits));
+        const changed = await store.keys.setLimits(id, toLimitChanges(request.body.limits));
         if (changed === null) throw notFound('key', id, 'key_id');
         return toKeyObject(changed);
       }),
@@ -76,13 +76,13 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.delete<{ Params: { key_id: string } }>('/v1/keys/:key_id', { config }, (request, reply) =>
     answerOnce(store, request, reply, async (): Promise<ApiKeyObject> => {
       const { id } = await ownedKey(request, request.params.key_id);
-      await store.revokeKey(id);
+      await store.keys.revoke(id);
       return toKeyObject(await ownedKey(request, id));
     }),
   );
 
   async function ownedKey(request: FastifyRequest, keyId: string): Promise<ApiKey> {
-    const key = await store.getKey(keyId);
+    const key = await store.keys.get(keyId);
     if (key !== null && (isOperator(request) || key.entityId === callerOf(request).entityId)) return key;
     throw notFound('key', keyId, 'key_id');
   }

@@ -71,7 +71,7 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   const { store, blobs, inference, training, transfers } = server;
   const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers, metrics });
   const modelId = await server.makeModel('queue');
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
+  await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const job = { id: 'j', kind: 'rl' };
   const started = {
     num_groups_submitted: 5,

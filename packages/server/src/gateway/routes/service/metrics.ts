@@ -11,7 +11,7 @@ import type { RouteParts } from '../../parts/server-parts.ts';
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;
   metrics.health.source = parts.health;
-  const checkpoints = new MinuteFigures(() => store.sumCheckpoints());
+  const checkpoints = new MinuteFigures(() => store.retention.sum());
   metrics.sources = {
     inference,
     training,

@@ -40,8 +40,8 @@ const whoIs = async (cookie: string) =>
   (await send('GET', '/v1/session', { ...OWN, cookie })).json<SessionObject>().key?.name ?? null;
 
 async function makeKey(scopes: ('inference' | 'training' | 'admin')[], entity = 'acme') {
-  const { id } = await server.store.ensureEntity(entity);
-  return await server.store.createKey({ entityId: id, name: `for ${scopes.join(' ')}`, scopes });
+  const { id } = await server.store.keys.ensureEntity(entity);
+  return await server.store.keys.create({ entityId: id, name: `for ${scopes.join(' ')}`, scopes });
 }
 
 describe('signing in', () => {
@@ -103,7 +103,7 @@ describe('a session', () => {
     const cookie = await signIn({ key: key.secret });
     const code = await makeLink(`Bearer ${key.secret}`);
     expect((await send('GET', '/v1/preview/models', { ...OWN, cookie })).statusCode).toBe(200);
-    await server.store.revokeKey(key.id);
+    await server.store.keys.revoke(key.id);
     expect((await send('GET', '/v1/preview/models', { ...OWN, cookie })).statusCode).toBe(401);
     expect(await whoIs(cookie)).toBeNull();
     expect((await send('POST', '/v1/session', OWN, { code })).statusCode).toBe(401);

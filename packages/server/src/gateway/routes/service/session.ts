@@ -30,7 +30,7 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
     const token = sessionTokenOf(request);
     if (token === null) return NOBODY;
     refuseOtherPages(request);
-    return toSessionObject(await store.findSession(token));
+    return toSessionObject(await store.signIns.findSession(token));
   });
 
   app.post<{ Body: CreateSessionRequest }>(
@@ -41,9 +41,9 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
       noStore(reply);
       const keyId = await keyIdOf(request);
       const before = sessionTokenOf(request);
-      if (before !== null) await store.closeSession(before);
-      const { secret, expiresAt } = await store.openSession(keyId);
-      const session = await store.findSession(secret);
+      if (before !== null) await store.signIns.closeSession(before);
+      const { secret, expiresAt } = await store.signIns.openSession(keyId);
+      const session = await store.signIns.findSession(secret);
       if (session === null) throw refused('The key was revoked or has expired');
       reply.header('set-cookie', sessionCookie(request, secret, Math.ceil((expiresAt - clock()) / 1000)));
       return toSessionObject(session);
@@ -54,7 +54,7 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
     const token = sessionTokenOf(request);
     if (token !== null) {
       refuseOtherPages(request);
-      await store.closeSession(token);
+      await store.signIns.closeSession(token);
       reply.header('set-cookie', sessionCookie(request, '', 0));
     }
     noStore(reply);
@@ -63,7 +63,7 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
 
   app.post('/v1/session-links', { config: { scope: 'any' } }, async (request, reply): Promise<SessionLinkObject> => {
     noStore(reply);
-    const { secret, expiresAt } = await store.createSignInLink(callerOf(request).keyId);
+    const { secret, expiresAt } = await store.signIns.createLink(callerOf(request).keyId);
     return { object: 'session_link', path: linkPath(secret), expires_at: Math.floor(expiresAt / 1000) };
   });
 
@@ -74,11 +74,11 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
       throw RequestError.invalid([{ loc: ['body'], msg, type: 'value_error' }]);
     }
     if (key !== undefined) {
-      const caller = await store.verifyKey(key.trim());
+      const caller = await store.keys.verify(key.trim());
       if (caller !== null) return caller.keyId;
       throw refused('The API key is not valid: it is unknown, revoked or expired');
     }
-    const keyId = await store.redeemSignInLink(code!);
+    const keyId = await store.signIns.redeemLink(code!);
     if (keyId !== null) return keyId;
     throw refused(
       'The sign-in link was already used, or is older than 15 minutes. Create another one with "trainyard open", or use a key',

@@ -23,7 +23,7 @@ test('usage is one sum, or grouped by the requested fields, of the own entity', 
   expect((await usage('', rival)).data).toMatchObject([{ num_requests: 1 }]);
 
   const { data } = await usage('?by=project&by=key&by=day&by=kind&by=model');
-  const [key] = await server.store.listKeys((await server.store.ensureEntity('acme')).id);
+  const [key] = await server.store.keys.list((await server.store.keys.ensureEntity('acme')).id);
   const common = {
     key_id: key?.id,
     key_name: 'test',

@@ -17,7 +17,7 @@ export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts):
       const { entityId } = callerOf(request);
       // Includes usage of the current second.
       const { to = Math.floor(clock() / 1000) + 1, from = Math.max(0, to - DEFAULT_SECONDS), by = [] } = request.query;
-      const groups = await store.groupUsage({
+      const groups = await store.usage.group({
         entityId,
         by: [by].flat(),
         from: from * 1000,
@@ -26,7 +26,7 @@ export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts):
       });
       const names = new Map(
         groups.some(({ keyId }) => keyId !== undefined)
-          ? (await store.listKeys(entityId)).map(({ id, name }) => [id, name])
+          ? (await store.keys.list(entityId)).map(({ id, name }) => [id, name])
           : [],
       );
       return {

@@ -84,13 +84,13 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     const blobKey = `artifacts/${randomUUID()}`;
     const file = new MeasuredFile(content);
     try {
-      await store.announceKey(blobKey);
+      await store.files.announce(blobKey);
       await blobs.putJsonLines(blobKey, file.lines());
       if (file.numLines === 0)
         throw RequestError.invalid([
           { loc: ['body'], msg: 'File should have at least one conversation', type: 'too_short' },
         ]);
-      const { artifact, isNew } = await store.addArtifact({
+      const { artifact, isNew } = await store.artifacts.add({
         ...name,
         blobKey,
         digest: file.digest(),
@@ -108,14 +108,14 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   app.get<{ Querystring: PageQuery }>(root, { config, schema }, async (request): Promise<ListPage<ArtifactObject>> => {
     const { entityId } = callerOf(request);
-    return toListPage(await store.listArtifacts({ ...request.query, entityId }), toArtifactObject);
+    return toListPage(await store.artifacts.list({ ...request.query, entityId }), toArtifactObject);
   });
 
   app.get<{ Params: NameParams; Querystring: PageQuery }>(
     ofName,
     { config, schema },
     async (request): Promise<ListPage<ArtifactObject>> =>
-      toListPage(await store.listArtifacts({ ...request.query, ...ownName(request) }), toArtifactObject),
+      toListPage(await store.artifacts.list({ ...request.query, ...ownName(request) }), toArtifactObject),
   );
 
   app.get<{ Params: VersionParams }>(`${ofName}/:version`, { config }, async (request) =>
@@ -126,7 +126,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     answerOnce(store, request, reply, async (completes): Promise<DeleteArtifactResponse> => {
       const artifact = await ownArtifact(request);
       const answer: DeleteArtifactResponse = { id: artifact.id, version: `v${artifact.version}` };
-      if (!(await store.deleteArtifact(artifact.id, completes(answer)))) throw unknownArtifact(request.params);
+      if (!(await store.artifacts.delete(artifact.id, completes(answer)))) throw unknownArtifact(request.params);
       await removeFiles(parts, { blobKeys: [artifact.blobKey] });
       return answer;
     }),
@@ -135,7 +135,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
   /** @throws {RequestError} the same `request.not_found` for an unknown version and for another entity's */
   async function ownArtifact(request: FastifyRequest<{ Params: VersionParams }>): Promise<Artifact> {
     const version = parseVersion(request.params.version);
-    const artifact = version === null ? null : await store.findArtifact(ownName(request), version);
+    const artifact = version === null ? null : await store.artifacts.find(ownName(request), version);
     if (artifact === null) throw unknownArtifact(request.params);
     return artifact;
   }

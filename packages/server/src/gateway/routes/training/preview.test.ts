@@ -147,8 +147,8 @@ describe('models', () => {
   test('deleting removes the model and its files and frees the name', async () => {
     const id = await server.makeModel('doomed');
     await server.addCheckpoint(id, 'e');
-    const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/doomed' });
-    const artifact = (await server.store.latestCheckpoint(id))?.directoryKey ?? '';
+    const job = await server.store.jobs.enqueue({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/doomed' });
+    const artifact = (await server.store.checkpoints.latest(id))?.directoryKey ?? '';
     expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
       'content-type': 'application/json',
@@ -263,7 +263,7 @@ describe('checkpoints', () => {
   test('deleting a checkpoint removes its files', async () => {
     const id = await server.makeModel('trimmed');
     await server.addCheckpoint(id, '1');
-    const artifact = (await server.store.latestCheckpoint(id))?.directoryKey ?? '';
+    const artifact = (await server.store.checkpoints.latest(id))?.directoryKey ?? '';
     await server.addCheckpoint(id, '2');
     await server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [1] });
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
@@ -288,7 +288,7 @@ describe('logs', () => {
     expect(
       (await server.request('POST', path, { model_id: id, split: 'val', trajectory_groups: [GROUP] })).statusCode,
     ).toBe(200);
-    const latest = async () => (await server.store.latestCheckpoint(id))?.metrics;
+    const latest = async () => (await server.store.checkpoints.latest(id))?.metrics;
     expect(await latest()).toEqual({
       'val/reward': 0.5,
       'val/reward_std_dev': 0.5,
@@ -305,7 +305,7 @@ describe('logs', () => {
     const ofAnother = { model_id: 'another', split: 'val', trajectory_groups: [GROUP] };
     const refused = await server.request('POST', path, ofAnother);
     expect([refused.statusCode, refused.json<ErrorBody>().error.param]).toEqual([422, 'model_id']);
-    const { items } = await server.store.listLogs({ modelId: id });
+    const { items } = await server.store.trajectories.listLogs({ modelId: id });
     expect(items).toHaveLength(2);
     expect(await Array.fromAsync(server.blobs.getJsonLines(items[0]?.blobKey ?? ''))).toEqual([GROUP]);
   });
@@ -325,7 +325,7 @@ describe('training jobs', () => {
   test('are refused when the queue of their model is full, and leave no data', async () => {
     const before = await server.blobs.listKeys();
     const enqueue = vi
-      .spyOn(server.store, 'enqueueJob')
+      .spyOn(server.store.jobs, 'enqueue')
       .mockRejectedValueOnce(new StoreError('store.queue_full', 'full'));
     const response = await submit();
     expect(response.statusCode).toBe(429);
@@ -346,7 +346,7 @@ describe('training jobs', () => {
     const job = response.json<TrainingJobObject>();
     expect(job).toMatchObject({ status: 'queued', ignored_config_keys: ['future_option'] });
     expect(server.training.numNotified).toBe(numNotified + 1);
-    const stored = await server.store.getJob(job.id);
+    const stored = await server.store.jobs.get(job.id);
     const config = stored?.config as unknown as JobConfig;
     expect(config.resolved).toMatchObject({ learningRate: 1e-4, lossFunction: 'ppo', epsilon: 0.2, epsilonHigh: 0.2 });
     expect(await Array.fromAsync(server.blobs.getJsonLines(stored?.dataKey ?? ''))).toEqual([GROUP]);
@@ -362,7 +362,7 @@ describe('training jobs', () => {
     expect(response.statusCode).toBe(200);
     const job = response.json<TrainingJobObject>();
     expect(job.ignored_config_keys).toEqual(['future_option']);
-    const config = (await server.store.getJob(job.id))?.config as unknown as JobConfig;
+    const config = (await server.store.jobs.get(job.id))?.config as unknown as JobConfig;
     expect(config.resolved).toMatchObject({ learningRate: 2e-4, lossFunction: 'ppo' });
     expect((await submit({ config: null, experimental_config: {} })).statusCode).toBe(200);
   });
@@ -376,7 +376,7 @@ describe('training jobs', () => {
     const headers = { 'idempotency-key': 'train-once' };
     const [first, second] = [await submit({}, headers), await submit({}, headers)];
     expect(second.body).toBe(first.body);
-    const { items } = await server.store.listJobs({ modelId: first.json<TrainingJobObject>().model_id, limit: 100 });
+    const { items } = await server.store.jobs.list({ modelId: first.json<TrainingJobObject>().model_id, limit: 100 });
     expect(items.filter((job) => job.id === first.json<TrainingJobObject>().id)).toHaveLength(1);
     expect((await submit({ trajectory_groups: [] }, headers)).statusCode).toBe(422);
   });
@@ -452,7 +452,7 @@ describe('training jobs', () => {
     ],
   ])('%# with a fault are 422 naming it, and no job exists', async (fields, param) => {
     const id = await server.makeModel('trained');
-    const count = async () => (await server.store.listJobs({ modelId: id, limit: 1000 })).items.length;
+    const count = async () => (await server.store.jobs.list({ modelId: id, limit: 1000 })).items.length;
     const numBefore = await count();
     const response = await submit(fields);
     expect(response.statusCode).toBe(422);
@@ -515,9 +515,9 @@ describe('training jobs', () => {
   );
 
   test('of a model on another base model are refused, naming both', async () => {
-    const { id: entityId } = await server.store.ensureEntity('acme');
+    const { id: entityId } = await server.store.keys.ensureEntity('acme');
     const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 };
-    const made = await server.store.createModel({
+    const made = await server.store.models.create({
       entityId,
       project: 'demo',
       name: 'other',
@@ -537,14 +537,14 @@ describe('training jobs', () => {
       await server.request('POST', '/v1/preview/training-jobs', { model_id: modelId, trajectory_groups: [] })
     ).json<TrainingJobObject>();
     for (;;) {
-      const job = await server.store.claimNextJob('test', 60_000);
+      const job = await server.store.jobs.claim('test', 60_000);
       if (!job) throw new Error('the queue is empty');
       if (job.id === id)
-        await server.store.appendEvent(job.id, job.fencingToken, {
+        await server.store.jobs.appendEvent(job.id, job.fencingToken, {
           type: 'training_started',
           data: { num_sequences: 0 },
         });
-      await server.store.finishJobSucceeded(job.id, job.fencingToken, {
+      await server.store.jobs.succeed(job.id, job.fencingToken, {
         directoryKey: null,
         digest: null,
         metrics: {},

@@ -59,7 +59,7 @@ async function created(
   const response = await create(url, body);
   expect(response.statusCode, response.body).toBe(200);
   const job = response.json<TrainingJobObject>();
-  const row = await server.store.getJob(job.id);
+  const row = await server.store.jobs.get(job.id);
   if (row?.kind !== 'sft') throw new Error('the job has a row');
   const lines = await Array.fromAsync(server.blobs.getJsonLines(row.dataKey));
   return { job, config: row.config as unknown as SftJobConfig, lines };
@@ -80,7 +80,7 @@ test('tools and variables of a template are trained with the numbers and keys th
   const tools = `[{"type":"function","function":{"name":"f","parameters":${written}},"cost":2.0}]`;
   const line = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}],"tools":${tools},"chat_template_kwargs":{"v":${written}}}`;
   const { job } = await created(dataUrl(line));
-  const row = await server.store.getJob(job.id);
+  const row = await server.store.jobs.get(job.id);
   const [example] = await Array.fromAsync(readSftExamples(server.blobs, row!.dataKey!));
   const python = new Map<string, unknown>([
     ['b', Object(1)],

@@ -42,7 +42,8 @@ export async function trainableModel(
   refuseUntrainable(baseOf(model, parts), 'model_id');
   const limits = await trainerLimits(parts, model.baseModel);
   refuseShape(model.lora, limits, 'model_id');
-  if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw warmStartIsGone(model);
+  if (model.warmStart !== null && (await parts.store.checkpoints.latest(model.id)) === null)
+    throw warmStartIsGone(model);
   return { model, limits };
 }
 
@@ -81,7 +82,7 @@ export async function submitJob(
   const id = randomUUID();
   const dataKey = `${dataPrefix}/${id}`;
   try {
-    await parts.store.announceKey(dataKey);
+    await parts.store.files.announce(dataKey);
     const { settings: config, rewards, prompts } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
@@ -92,7 +93,7 @@ export async function submitJob(
       waitingFor: waitingFor(row, trained),
     });
     const stored = completes(job);
-    const enqueuing = parts.store.enqueueJob({
+    const enqueuing = parts.store.jobs.enqueue({
       id,
       modelId: model.id,
       kind,

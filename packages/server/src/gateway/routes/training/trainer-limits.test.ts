@@ -92,7 +92,7 @@ test('limits of trainers in other processes count if this one does not train', a
     isDraining: false,
     machineTrouble: null,
   } as const;
-  await server.store.registerMember({ ...member, baseModels: [{ ...model, trainerLimits: LIMITS }] }, 60_000);
+  await server.store.members.register({ ...member, baseModels: [{ ...model, trainerLimits: LIMITS }] }, 60_000);
   expect((await register('refused', { lora: { rank: 16 } })).statusCode).toBe(422);
   expect((await register('fits')).json<ModelObject>().lora).toMatchObject({ rank: 4, alpha: 32 });
 });

@@ -9,7 +9,7 @@ import { trainersOf } from '../../../seams/contract/trained-base-models.ts';
 
 /** Sources of a base model's trainer limits: this process, and trainers of other processes. */
 export interface LimitParts {
-  readonly store: Pick<Store, 'listMembers'>;
+  readonly store: Pick<Store, 'members'>;
   readonly training: Pick<TrainingQueue, 'baseModels' | 'limits'>;
 }
 
@@ -18,7 +18,7 @@ export async function trainerLimits({ store, training }: LimitParts, baseModel: 
   const { baseModels, limits = null } = training;
   const isHere = baseModels === null || baseModels.includes(baseModel);
   if (isHere) return limits;
-  const known = trainersOf(await store.listMembers()).flatMap((trainer) =>
+  const known = trainersOf(await store.members.list()).flatMap((trainer) =>
     trainer.baseModels.filter(({ id }) => id === baseModel),
   );
   return known.every(({ trainerLimits: its }) => its) ? (known[0]?.trainerLimits ?? null) : null;

@@ -59,7 +59,7 @@ describe('a training job', () => {
       max_sequence_length: 512,
       learning_rate_schedule: 'constant',
     });
-    const held = await server.store.claimNextJob('test', 60_000);
+    const held = await server.store.jobs.claim('test', 60_000);
     expect(held?.id).toBe(made.id);
     const token = held?.fencingToken ?? 0;
     const started = {
@@ -70,12 +70,12 @@ describe('a training job', () => {
     };
     // A job that waited for its trainer has a warning before it starts.
     const away = { code: 'trainer_unreachable', message: 'm', value: 1, suggestion: 's' };
-    await server.store.appendEvent(made.id, token, { type: 'warning', data: away });
+    await server.store.jobs.appendEvent(made.id, token, { type: 'warning', data: away });
     expect(await get(made.id)).toMatchObject({ counts: null, warnings: [{ code: 'ignored_settings' }, away] });
-    await server.store.appendEvent(made.id, token, { type: 'training_started', data: started });
-    await server.store.appendEvent(made.id, token, { type: 'gradient_step', data: {} });
+    await server.store.jobs.appendEvent(made.id, token, { type: 'training_started', data: started });
+    await server.store.jobs.appendEvent(made.id, token, { type: 'gradient_step', data: {} });
     const warning = { code: 'entropy_low', message: 'm', value: 0.001, suggestion: 's' };
-    await server.store.appendEvent(made.id, token, { type: 'warning', data: warning });
+    await server.store.jobs.appendEvent(made.id, token, { type: 'warning', data: warning });
     expect(await get(made.id)).toMatchObject({
       warnings: [{ code: 'ignored_settings' }, away, warning],
       status: 'running',
@@ -85,7 +85,7 @@ describe('a training job', () => {
       config: { packed_sequence_length: 512, gradient_steps: 2, kl_penalty_reference_step: 0 },
       group_outcomes: ['equal_rewards'],
     });
-    await server.store.finishJobFailed(made.id, token, 'no luck');
+    await server.store.jobs.fail(made.id, token, 'no luck');
     const ended = await get(made.id);
     expect(ended).toMatchObject({ status: 'failed', error_message: 'no luck' });
     expect(ended.finished_at).toBeGreaterThanOrEqual(ended.started_at ?? Infinity);
@@ -108,7 +108,7 @@ describe('a training job', () => {
       expect((await act(id, 'pause')).json()).toMatchObject({ status: 'queued', is_paused: true });
       expect(server.training.stopped).toContain(id);
     }
-    expect(await server.store.claimNextJob('test', 1000)).toBeNull();
+    expect(await server.store.jobs.claim('test', 1000)).toBeNull();
     const { numNotified } = server.training;
     for (let i = 0; i < 2; i++)
       expect((await act(id, 'resume')).json()).toMatchObject({ status: 'queued', is_paused: false });
@@ -137,36 +137,36 @@ describe('a training job', () => {
       machineTrouble: null,
     });
     const { store } = server;
-    await store.registerMember(trainer('another/base'), 60_000);
+    await store.members.register(trainer('another/base'), 60_000);
     expect(await waits()).toBe('base_model');
-    await store.registerMember({ ...trainer('tiny/base'), role: 'engine' }, 60_000);
+    await store.members.register({ ...trainer('tiny/base'), role: 'engine' }, 60_000);
     expect(await waits()).toBe('base_model');
-    await store.registerMember(trainer('tiny/base'), 60_000);
+    await store.members.register(trainer('tiny/base'), 60_000);
     expect(await waits()).toBe('turn');
-    await store.registerMember(trainer('tiny/base', true), 60_000);
+    await store.members.register(trainer('tiny/base', true), 60_000);
     expect(await waits()).toBe('base_model');
     server.training.baseModels = ['tiny/base'];
     expect(await waits()).toBe('turn');
     await act(made.id, 'pause');
     expect(await waits()).toBe('resume');
     await act(made.id, 'resume');
-    const held = await store.claimNextJob('test', 60_000, ['rl'], ['tiny/base']);
+    const held = await store.jobs.claim('test', 60_000, ['rl'], ['tiny/base']);
     expect(await waits()).toBe(held?.id === made.id ? null : 'turn');
     await act(made.id, 'cancel');
     expect(await waits()).toBeNull();
-    await store.removeMember('trainer');
-    await store.removeMember('engine');
+    await store.members.remove('trainer');
+    await store.members.remove('engine');
   });
 
   test('ends when it is cancelled, with one event; a second cancellation changes nothing', async () => {
     const { id } = await submit(await newModel());
-    const held = await server.store.claimNextJob('test', 60_000);
+    const held = await server.store.jobs.claim('test', 60_000);
     expect(held?.id).toBe(id);
     const first = await act(id, 'cancel');
     expect(first.json()).toMatchObject({ status: 'cancelled', error_message: expect.stringContaining('cancelled') });
     expect(server.training.stopped).toContain(id);
     expect((await act(id, 'cancel')).body).toBe(first.body);
-    const { items } = (await server.store.listEvents({ jobId: id })) ?? { items: [] };
+    const { items } = (await server.store.jobs.listEvents({ jobId: id })) ?? { items: [] };
     expect(items.map(({ type, data }) => [type, data])).toEqual([
       ['training_failed', { error_message: 'the job was cancelled by a client (trainer.cancelled)' }],
     ]);
@@ -180,8 +180,8 @@ describe('a training job', () => {
 
   test('that succeeded can be neither cancelled, paused nor resumed', async () => {
     const { id } = await submit(await newModel());
-    const held = await server.store.claimNextJob('test', 60_000);
-    await server.store.finishJobSucceeded(id, held?.fencingToken ?? 0, {
+    const held = await server.store.jobs.claim('test', 60_000);
+    await server.store.jobs.succeed(id, held?.fencingToken ?? 0, {
       directoryKey: null,
       digest: null,
       metrics: {},
@@ -198,12 +198,12 @@ describe('a training job', () => {
   test('reports when its training data were removed; its state, counts and events stay', async () => {
     const { id } = await submit(await newModel());
     const ended = (await act(id, 'cancel')).json<TrainingJobObject>();
-    const events = await server.store.listEvents({ jobId: id });
+    const events = await server.store.jobs.listEvents({ jobId: id });
     expect(ended.data_removed_at).toBeNull();
-    const { blobKeys } = await server.store.expireTrajectories(Date.now() + 1000, 1000);
-    expect(blobKeys).toContain((await server.store.getJob(id))?.dataKey);
+    const { blobKeys } = await server.store.trajectories.expire(Date.now() + 1000, 1000);
+    expect(blobKeys).toContain((await server.store.jobs.get(id))?.dataKey);
     expect(await get(id)).toEqual({ ...ended, data_removed_at: expect.any(Number) });
-    expect(await server.store.listEvents({ jobId: id })).toEqual(events);
+    expect(await server.store.jobs.listEvents({ jobId: id })).toEqual(events);
   });
 
   test('of another entity looks like an unknown one', async () => {
@@ -236,7 +236,7 @@ describe('a training job', () => {
       if (action === 'resume') await act(id, 'pause');
       const headers = { 'idempotency-key': `${action}-lost` };
       const lost = new StoreError('store.unavailable', 'the connection was lost');
-      const completing = vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(lost);
+      const completing = vi.spyOn(server.store.idempotency, 'complete').mockRejectedValueOnce(lost);
       expect((await act(id, action, headers)).statusCode).toBe(503);
       completing.mockRestore();
       const done = await get(id);
@@ -258,7 +258,7 @@ describe('the reference step of a job', () => {
   test('exists, or can when the jobs before it have ended', async () => {
     const modelId = await newModel();
     await server.addCheckpoint(modelId, '1');
-    const kept = (await server.store.getCheckpoint(modelId, 1))?.directoryKey;
+    const kept = (await server.store.checkpoints.get(modelId, 1))?.directoryKey;
     for (const step of [0, 1]) expect((await refer(modelId, step)).statusCode).toBe(200);
     // Two jobs wait, so the next one starts at step 3 at most.
     const refused = await refer(modelId, 4);
@@ -267,10 +267,10 @@ describe('the reference step of a job', () => {
       expect.stringContaining('below 4 when the job starts, got 4'),
     ]);
     expect((await refer(modelId, 3)).statusCode).toBe(200);
-    await server.store.deleteCheckpoints(modelId, [1]);
+    await server.store.checkpoints.delete(modelId, [1]);
     expect((await refer(modelId, 1)).statusCode).toBe(422);
     // The job that named it before still waits.
-    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
+    expect((await server.store.files.listReferenced()).directoryKeys).toContain(kept);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });
 
@@ -286,7 +286,7 @@ describe('the reference step of a job', () => {
   };
   /** A model that started from another one's step 1; its step 0 has files. */
   async function pupilOf(teacherId: string, name: string): Promise<string> {
-    const { name: teacher } = (await server.store.getModel(teacherId))!;
+    const { name: teacher } = (await server.store.models.get(teacherId))!;
     const lora = { init_from: `${teacher}:step1` };
     const body = { project: 'demo', name, base_model: 'tiny/base', lora };
     return (await server.request('POST', '/v1/preview/models', body)).json<{ id: string }>().id;
@@ -297,11 +297,11 @@ describe('the reference step of a job', () => {
     await server.addCheckpoint(teacher, '7');
     const pupil = await pupilOf(teacher, 'held-reference');
     await server.request('DELETE', `/v1/preview/models/${teacher}`);
-    const kept = (await server.store.getCheckpoint(pupil, 0))!.directoryKey!;
+    const kept = (await server.store.checkpoints.get(pupil, 0))!.directoryKey!;
     await server.addCheckpoint(pupil, '8');
     expect((await submit(pupil, { kl_penalty_coef: 0.1 })).statusCode).toBe(200);
-    await server.store.deleteCheckpoints(pupil, [0]);
-    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
+    await server.store.checkpoints.delete(pupil, [0]);
+    expect((await server.store.files.listReferenced()).directoryKeys).toContain(kept);
     expect(await refusal(pupil, { kl_penalty_coef: 0.1 })).toContain('step 0 was deleted');
     expect(await refusal(pupil, {})).toBe(200);
     await server.request('DELETE', `/v1/preview/models/${pupil}`);
@@ -313,10 +313,10 @@ describe('the reference step of a job', () => {
     const pupil = await pupilOf(teacher, 'held-lag');
     await server.addCheckpoint(pupil, '8');
     expect((await submit(pupil, { kl_penalty_step_lag: 9 })).statusCode).toBe(200);
-    const kept = (await server.store.getCheckpoint(pupil, 0))!.directoryKey!;
+    const kept = (await server.store.checkpoints.get(pupil, 0))!.directoryKey!;
     await server.request('DELETE', `/v1/preview/models/${teacher}`);
-    await server.store.deleteCheckpoints(pupil, [0]);
-    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
+    await server.store.checkpoints.delete(pupil, [0]);
+    expect((await server.store.files.listReferenced()).directoryKeys).toContain(kept);
     expect(await refusal(pupil, { kl_penalty_step_lag: 9 })).toContain('step 0 was deleted');
     await server.request('DELETE', `/v1/preview/models/${pupil}`);
   });
@@ -324,7 +324,7 @@ describe('the reference step of a job', () => {
   test('of a model that began at the base model is there, also when its step 0 was deleted', async () => {
     const modelId = await newModel();
     await server.addCheckpoint(modelId, '1');
-    await server.store.deleteCheckpoints(modelId, [0]);
+    await server.store.checkpoints.delete(modelId, [0]);
     expect(await refusal(modelId, { kl_penalty_coef: 0.1 })).toBe(200);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });

@@ -46,7 +46,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
     async (request): Promise<ListPage<TrainingJobObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      const { items, hasMore } = await store.listJobs({ ...request.query, modelId: model.id });
+      const { items, hasMore } = await store.jobs.list({ ...request.query, modelId: model.id });
       const trained = await trainedBaseModels(store, training.baseModels);
       const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
@@ -60,7 +60,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       const { model_id: modelId, ...query } = request.query;
       const { entityId } = callerOf(request);
       const ofModel = modelId === undefined ? {} : { modelId };
-      const { items, hasMore } = await store.listJobs({ ...query, ...ofModel, entityId });
+      const { items, hasMore } = await store.jobs.list({ ...query, ...ofModel, entityId });
       const trained = await trainedBaseModels(store, training.baseModels);
       const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
@@ -77,7 +77,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   type Keeps = (result: { kind: string; job: Job }) => IdempotentAnswer | undefined;
   const actions: Record<string, (job: TrainingJob, keeps: Keeps) => Promise<TrainingJob>> = {
     cancel: async (job, keeps) => {
-      const result = existing(await store.cancelJob(job.id, CANCELLED, keeps), job.id);
+      const result = existing(await store.jobs.cancel(job.id, CANCELLED, keeps), job.id);
       if (result.kind === 'finished') {
         if (result.job.status === 'cancelled') return result.job;
         throw ended(result.job, 'cancelled');
@@ -89,13 +89,13 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       return result.job;
     },
     pause: async (job, keeps) => {
-      const result = existing(await store.pauseJob(job.id, keeps), job.id);
+      const result = existing(await store.jobs.pause(job.id, keeps), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'paused');
       releaseJob(job.id);
       return result.job;
     },
     resume: async (job, keeps) => {
-      const result = existing(await store.resumeJob(job.id, keeps), job.id);
+      const result = existing(await store.jobs.resume(job.id, keeps), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'resumed');
       training.notify();
       return result.job;
@@ -136,11 +136,11 @@ async function describer(
   trained: TrainedBaseModels,
 ): Promise<(job: TrainingJob) => TrainingJobObject> {
   const first =
-    job.startedAt === null ? null : await store.listEvents({ jobId: job.id, type: 'training_started', limit: 1 });
+    job.startedAt === null ? null : await store.jobs.listEvents({ jobId: job.id, type: 'training_started', limit: 1 });
   const started = first?.items[0]?.data ?? null;
-  const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
+  const numGradientSteps = started === null ? 0 : await store.jobs.countEvents(job.id, 'gradient_step');
   const warnings =
-    job.startedAt === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
+    job.startedAt === null ? null : await store.jobs.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
   return (then) =>
     toJobObject(then, {
       started,

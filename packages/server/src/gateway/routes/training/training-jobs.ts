@@ -69,7 +69,7 @@ export function trainingJobRoutes(
     const storeGroups = async (key: string) => {
       const { numUnknownRecords, numForeignExchanges, rewards, prompts } = await body.store(
         { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
-        (ids) => store.findChoiceRecords(model.entityId, ids),
+        (ids) => store.choiceRecords.find(model.entityId, ids),
       );
       return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, prompts };
     };
@@ -84,7 +84,7 @@ export function trainingJobRoutes(
       const job = await ownedJob(request, parts, request.params.job_id);
       const { after = null, limit } = request.query;
       const read = async (seen: string | null) => {
-        const page = await store.listEvents({
+        const page = await store.jobs.listEvents({
           jobId: job.id,
           after: seen,
           ...(limit === undefined ? {} : { limit }),
@@ -94,7 +94,7 @@ export function trainingJobRoutes(
       };
       if (!wantsLiveEvents(request)) return toListPage(await read(after), toEventObject);
       const start = lastEventIdOf(request) ?? after;
-      const hasEnded = async () => (await store.getJob(job.id))?.finishedAt !== null;
+      const hasEnded = async () => (await store.jobs.get(job.id))?.finishedAt !== null;
       const readLive = async (seen: string | null): Promise<LiveBatch> => {
         // Read first: an ended job already has its last event.
         const isOver = await hasEnded();

@@ -14,17 +14,17 @@ afterAll(() => server.close());
 test('jobs of all models are listed with filters, and have their place in the queue of everybody', async () => {
   const { store } = server;
   const [one, two] = [await server.makeModel('agent', 'one'), await server.makeModel('agent', 'two')];
-  const { id: rivals } = await store.ensureEntity('rival');
+  const { id: rivals } = await store.keys.ensureEntity('rival');
   const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 };
-  const theirs = await store.createModel({ entityId: rivals, project: 'p', name: 'n', baseModel: 'tiny/base', lora });
+  const theirs = await store.models.create({ entityId: rivals, project: 'p', name: 'n', baseModel: 'tiny/base', lora });
   const theirModel = theirs.kind === 'created' ? theirs.model.id : '';
   const add = async (modelId: string, kind: 'rl' | 'sft' = 'rl') => {
     const config = { resolved: {} };
-    return (await store.enqueueJob({ modelId, kind, config, dataKey: `groups/${crypto.randomUUID()}` }))?.id ?? '';
+    return (await store.jobs.enqueue({ modelId, kind, config, dataKey: `groups/${crypto.randomUUID()}` }))?.id ?? '';
   };
   const first = await add(theirModel);
   const mine = [await add(one), await add(two, 'sft'), await add(two)];
-  await store.cancelJob(mine[2] ?? '', 'enough');
+  await store.jobs.cancel(mine[2] ?? '', 'enough');
 
   const ids = async (query: string, headers = {}) =>
     (await server.request('GET', `/v1/preview/training-jobs${query}`, undefined, headers))
@@ -46,10 +46,10 @@ test('jobs of all models are listed with filters, and have their place in the qu
     { id: mine[0], model_id: one, num_ahead: 1, num_gradient_steps: null },
     { id: mine[1], kind: 'sft', num_ahead: 2 },
   ]);
-  const job = await store.claimNextJob('test', 60_000);
+  const job = await store.jobs.claim('test', 60_000);
   const started = { type: 'training_started', data: { num_sequences: 4 } };
-  await store.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, started);
-  await store.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, { type: 'gradient_step', data: {} });
+  await store.jobs.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, started);
+  await store.jobs.appendEvent(job?.id ?? '', job?.fencingToken ?? 0, { type: 'gradient_step', data: {} });
   expect(await queue(rival)).toMatchObject([
     { id: first, status: 'running', num_gradient_steps_done: 1, num_gradient_steps: 4 },
   ]);

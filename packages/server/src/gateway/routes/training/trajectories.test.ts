@@ -89,8 +89,8 @@ test('a trajectory is returned as it was sent, with the rest of its group, until
     content: { reward: 0.5 },
     group_content: { exceptions: [{ type: 'E' }] },
   });
-  await server.store.cancelJob(jobId, 'enough');
-  const { blobKeys } = await server.store.expireTrajectories(Date.now() + 1000, 100);
+  await server.store.jobs.cancel(jobId, 'enough');
+  const { blobKeys } = await server.store.trajectories.expire(Date.now() + 1000, 100);
   expect((await one(`${jobId}.0.1`)).json()).toMatchObject({ reward: 0, content: null, group_content: null });
   for (const key of blobKeys) await server.blobs.remove(key);
   await server.request('DELETE', `/v1/preview/models/${modelId}`);
@@ -144,7 +144,7 @@ test('without a trace there are no tokens, and the outcome has the reason', asyn
     ],
     [{ outcome: 'single_trajectory', advantage: null }],
   ];
-  await server.store.appendEvent(jobId, job.fencingToken, { type: 'training_started', data: {}, outcomes });
+  await server.store.jobs.appendEvent(jobId, job.fencingToken, { type: 'training_started', data: {}, outcomes });
   expect((await one(`${jobId}.1.0`, '/tokens')).json<TrajectoryTokens>()).toMatchObject({
     outcome: 'single_trajectory',
     advantage: null,
@@ -191,8 +191,8 @@ test('replies that were not trained get their tokens from the reply, its record,
     { history: 1, item: 1, token_ids: [9], texts: ['<9>'], sampled_logprobs: [Math.fround(-0.9)] },
   ]);
   expect((await one(`${id}.0.1`, '/tokens')).json<TrajectoryTokens>().choices).toEqual([]);
-  await server.store.cancelJob(id, 'enough');
-  await server.store.expireTrajectories(Date.now() + 1000, 100);
+  await server.store.jobs.cancel(id, 'enough');
+  await server.store.trajectories.expire(Date.now() + 1000, 100);
   expect((await one(`${id}.0.0`, '/tokens')).json<TrajectoryTokens>().choices).toEqual([]);
 });
 
@@ -245,8 +245,8 @@ test('message texts are searched page by page; roles, ids and removed texts are 
     422,
     expect.stringContaining('sort=reward'),
   ]);
-  await server.store.cancelJob(first, 'enough');
-  await server.store.expireTrajectories(Date.now() + 1000, 100);
+  await server.store.jobs.cancel(first, 'enough');
+  await server.store.trajectories.expire(Date.now() + 1000, 100);
   expect(await found('text=ship')).toEqual([`${second}.0.0`]);
 });
 
@@ -302,9 +302,9 @@ test('trajectories of the same prompt have the same digest in any member order, 
 
 async function claimed(jobId: string) {
   for (;;) {
-    const job = await server.store.claimNextJob('test', 60_000);
+    const job = await server.store.jobs.claim('test', 60_000);
     if (job === null) throw new Error('the queue is empty');
     if (job.id === jobId) return job;
-    await server.store.cancelJob(job.id, 'another test');
+    await server.store.jobs.cancel(job.id, 'another test');
   }
 }

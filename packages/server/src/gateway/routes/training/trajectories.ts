@@ -50,7 +50,7 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
         ...(logId === undefined ? {} : { logId }),
         ...(groupIndex === undefined ? {} : { groupIndex }),
       };
-      if (text === undefined) return toListPage(await store.listTrajectories(query), toTrajectoryObject);
+      if (text === undefined) return toListPage(await store.trajectories.list(query), toTrajectoryObject);
       if (query.sort === 'reward') throw sortedSearch();
       const { lastId, ...found } = await searchTrajectories(parts, query, text);
       const page = toListPage(found, ({ excerpt, ...summary }) => ({ ...toTrajectoryObject(summary), excerpt }));
@@ -78,7 +78,7 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
     { config },
     async (request, reply): Promise<TrajectoryTokens> => {
       const record = await owned(request);
-      const traces = await store.listTokenTraces(record.id);
+      const traces = await store.trajectories.listTraces(record.id);
       return {
         ...toTrajectoryObject(record),
         sequences: traces.flatMap(({ gradientStep, trace }) =>
@@ -94,7 +94,7 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
     const trajectory = (await groupOf(record))?.trajectories[trajectoryIndex];
     if (blobKey === null || trajectory === undefined) return [];
     const choices = await sampledChoices(blobs, blobKey, { trajectory, groupIndex });
-    const base = (await store.getModel(modelId))?.baseModel ?? '';
+    const base = (await store.models.get(modelId))?.baseModel ?? '';
     return await Promise.all(
       choices.map(async ({ history, item, tokenIds, logprobs, tokenBytes }) => ({
         history,
@@ -119,7 +119,7 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
 
   async function owned(request: FastifyRequest<OneRoute>): Promise<TrajectoryRecord> {
     const { trajectory_id: id } = request.params;
-    const record = await store.getTrajectory(id);
+    const record = await store.trajectories.get(id);
     if (record === null || record.entityId !== callerOf(request).entityId)
       throw notFound('trajectory', id, 'trajectory_id');
     return record;

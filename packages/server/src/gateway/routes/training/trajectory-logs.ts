@@ -54,14 +54,14 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     const { split } = fields;
     const blobKey = `logs/${randomUUID()}`;
     const policy = policyNames(model);
-    await store.announceKey(blobKey);
+    await store.files.announce(blobKey);
     const { metrics, rewards, prompts } = await body.store(
       { key: blobKey, policy, checkVocabSize: null, metricsSplit: split },
       null,
     );
     const stored = completes(answer);
     try {
-      const recorded = await store.recordLog({
+      const recorded = await store.trajectories.recordLog({
         modelId: model.id,
         split,
         blobKey,

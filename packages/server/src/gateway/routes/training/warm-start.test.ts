@@ -29,7 +29,7 @@ function register(name: string, lora: object | null, fields: object = {}) {
 test('the shape of the adapter is the one asked for, with the defaults filled in', async () => {
   const lora = { rank: 4, alpha: 8, targets: ['q_proj', 'v_proj'], dropout: 0, init_seed: 0, init_from: null };
   expect((await register('teacher', null)).json<ModelObject>().lora).toEqual(lora);
-  expect((await server.store.getModel(teacherId))?.lora).toEqual({
+  expect((await server.store.models.get(teacherId))?.lora).toEqual({
     rank: 4,
     alpha: 8,
     targets: ['q', 'v'],
@@ -78,7 +78,10 @@ test('a model begins at another one’s checkpoint, which it samples from at onc
     const { id, lora } = made.json<ModelObject>();
     expect(lora).toMatchObject({ rank: 4, init_from: 'acme/demo/teacher:step1' });
     expect(made.json()).toEqual((await register(`pupil-${index}`, { init_from: reference })).json());
-    const [own, teachers] = [await server.store.getCheckpoint(id, 0), await server.store.getCheckpoint(teacherId, 1)];
+    const [own, teachers] = [
+      await server.store.checkpoints.get(id, 0),
+      await server.store.checkpoints.get(teacherId, 1),
+    ];
     expect([own?.directoryKey, own?.digest]).toEqual([teachers?.directoryKey, 'a'.repeat(64)]);
     const reply = (await server.chat({ model: `pupil-${index}` })).json<{
       model: string;
@@ -110,9 +113,9 @@ test('a source that does not exist, or belongs to another entity, is 404; anothe
     const refused = await server.request('POST', '/v1/preview/models', request, rival);
     expect([refused.statusCode, refused.json<ErrorBody>().error.param]).toEqual([404, 'lora.init_from']);
   }
-  const { id: entityId } = await server.store.ensureEntity('acme');
+  const { id: entityId } = await server.store.keys.ensureEntity('acme');
   const other = { entityId, project: 'demo', name: 'foreign', baseModel: 'other/base' };
-  await server.store.createModel({ ...other, lora: { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 } });
+  await server.store.models.create({ ...other, lora: { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 } });
   const refused = await register('refused', { init_from: 'foreign' });
   expect([refused.statusCode, refused.json<ErrorBody>().error.message]).toEqual([
     422,
@@ -125,7 +128,7 @@ test('a pupil outlives its teacher, and never falls back to the base model', asy
   await server.addCheckpoint(teacher.id, 'd');
   const pupil = (await register('heir', { init_from: 'short-lived:step1' })).json<ModelObject>();
   await server.request('DELETE', `/v1/preview/models/${teacher.id}`);
-  const artifact = (await server.store.getCheckpoint(pupil.id, 0))?.directoryKey ?? '';
+  const artifact = (await server.store.checkpoints.get(pupil.id, 0))?.directoryKey ?? '';
   expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
   expect((await server.chat({ model: 'heir' })).statusCode).toBe(200);
   await server.request('DELETE', `/v1/preview/models/${pupil.id}/checkpoints`, { steps: [0] });

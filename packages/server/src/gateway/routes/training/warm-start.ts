@@ -40,7 +40,7 @@ export async function readWarmStart(
   });
   if (source.kind !== 'checkpoint')
     throw fault('Input should be a trained model; without it a model starts from the base model', wire);
-  const model = await store.getModel(source.modelId);
+  const model = await store.models.get(source.modelId);
   if (model === null)
     throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
       param,

@@ -1,0 +1,376 @@
+import assert from 'node:assert/strict';
+import { StoreError } from '../../contract/errors.ts';
+import { partsOf, rowsOf } from '../rows-of.ts';
+import type { Page } from '../../contract/page.ts';
+import type { SqlParameter, Statements } from '../../contract/sql.ts';
+import type {
+  GroupPrompts,
+  GroupRewards,
+  NewTokenTrace,
+  TokenTrace,
+  TrajectoryOutcome,
+  TrajectoryQuery,
+  TrajectoryRecord,
+  TrajectorySummary,
+} from './trajectories.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+const DELETED_IDS = 'select id from models where deleted_at is not null';
+const DELETED_POSITIONS = 'select position from models where deleted_at is not null';
+/** Rows per statement: batches of this size cost a quarter of single rows. */
+const ROWS_AT_A_TIME = 50;
+
+/** A job or log, with the properties that all its trajectories share. */
+export interface NewTrajectorySet {
+  id: string;
+  modelId: string;
+  jobId: string | null;
+  split: string;
+  step: number;
+}
+
+type PlaceInSet = Pick<NewTokenTrace, 'groupIndex' | 'trajectoryIndex'>;
+
+export type PlacedOutcome = PlaceInSet & TrajectoryOutcome;
+
+type SummaryRow = {
+  position: number;
+  set_id: string;
+  model_id: string;
+  job_id: string | null;
+  split: string;
+  step: number;
+  group_index: number;
+  trajectory_index: number;
+  reward: number;
+  outcome: string | null;
+  advantage: number | null;
+  prompt_digest: string | null;
+};
+
+const COLUMNS =
+  't.position, s.id as set_id, s.model_id, s.job_id, s.split, s.step, t.group_index, t.trajectory_index, t.reward, t.outcome, t.advantage, t.prompt_digest';
+const FROM = 'trajectories t join trajectory_sets s on s.position = t.set_position';
+const INSERT =
+  'insert into trajectories (set_position, model_position, group_index, trajectory_index, reward, prompt_digest) values';
+const INSERT_TRACES =
+  'insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace) values';
+const ROW = '(?, ?, ?, ?, ?, ?)';
+
+export class TrajectoryTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  async insert(set: NewTrajectorySet, rewards: GroupRewards, prompts: GroupPrompts): Promise<void> {
+    if (!rewards.some((group) => group.length > 0)) return;
+    const made = await this.#sql.get<{ position: number; model_position: number }>(
+      `insert into trajectory_sets (id, model_id, job_id, split, step) values (?, ?, ?, ?, ?)
+       returning position, (select m.position from models m where m.id = model_id) as model_position`,
+      set.id,
+      set.modelId,
+      set.jobId,
+      set.split,
+      set.step,
+    );
+    if (made === undefined) throw new Error(`the trajectories of ${set.id} vanished`);
+    const { position, model_position: modelPosition } = made;
+    const rows = rewards.flatMap((group, groupIndex) =>
+      group.map((reward, index) => {
+        const digest = prompts[groupIndex]?.[index] ?? null;
+        return [position, modelPosition, groupIndex, index, finite(reward), digest];
+      }),
+    );
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
+      await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
+  }
+
+  async setStep(jobId: string, step: number): Promise<void> {
+    await this.#sql.run('update trajectory_sets set step = ? where job_id = ? and step <> ?', step, jobId, step);
+  }
+
+  /**
+   * @param outcomes of all trajectories of the job or of a contiguous part, in the order of the groups as
+   *   sent
+   */
+  async setOutcomes(jobId: string, outcomes: readonly PlacedOutcome[]): Promise<void> {
+    const set = await this.#setOf(jobId);
+    if (set === undefined) return;
+    const rows = await this.#placed(set, outcomes, ({ outcome, advantage }, position) => ({
+      position,
+      outcome,
+      advantage,
+    }));
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
+      // Selects by keys without a join: with outdated statistics of a growing table, a server would scan it
+      // for each statement.
+      await this.#sql.run(
+        `update trajectories set outcome = ${chosen(some.length, 'text')}, advantage = ${chosen(some.length, 'double precision')}
+         where position in (${rowsOf(some.length, '?')})`,
+        ...some.flatMap(({ position, outcome }) => [position, outcome]),
+        ...some.flatMap(({ position, advantage }) => [position, advantage]),
+        ...some.map(({ position }) => position),
+      );
+  }
+
+  /** @param maxBytes of all traces of the model: the oldest are removed first */
+  async addTraces(
+    jobId: string,
+    gradientStep: number,
+    traces: readonly NewTokenTrace[],
+    { maxBytes, now }: { maxBytes: number; now: number },
+  ): Promise<void> {
+    const set = await this.#setOf(jobId);
+    if (set === undefined) return;
+    const rows = await this.#placed(set, traces, ({ trace }, ...place) => [
+      ...place,
+      gradientStep,
+      trace.byteLength,
+      now,
+      trace,
+    ]);
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
+      await this.#sql.run(`${INSERT_TRACES} ${rowsOf(some.length, ROW)}`, ...some.flat());
+    await this.#trimTraces(jobId, maxBytes);
+  }
+
+  /**
+   * Builds rows for trajectories of a set, with the positions of each trajectory and of its model; skips
+   * missing ones.
+   */
+  async #placed<Told extends PlaceInSet, Row>(
+    set: number,
+    all: readonly Told[],
+    toRow: (told: Told, position: number, modelPosition: number) => Row,
+  ): Promise<Row[]> {
+    if (all.length === 0) return [];
+    let [first, last] = [Infinity, -Infinity];
+    for (const { groupIndex } of all) [first, last] = [Math.min(first, groupIndex), Math.max(last, groupIndex)];
+    const found = await this.#sql.all<
+      Record<'position' | 'model_position' | 'group_index' | 'trajectory_index', number>
+    >(
+      `select position, model_position, group_index, trajectory_index from trajectories
+       where set_position = ? and group_index >= ? and group_index <= ?`,
+      set,
+      first,
+      last,
+    );
+    const places = new Map(
+      found.map((row) => [nameOf({ groupIndex: row.group_index, trajectoryIndex: row.trajectory_index }), row]),
+    );
+    return all.flatMap((told) => {
+      const place = places.get(nameOf(told));
+      return place === undefined ? [] : [toRow(told, place.position, place.model_position)];
+    });
+  }
+
+  async #trimTraces(jobId: string, maxBytes: number): Promise<void> {
+    const model = await this.#sql.get<{ position: number; bytes: number }>(
+      `select m.position, (select cast(coalesce(sum(size_bytes), 0) as bigint) from token_traces where model_position = m.position) as bytes
+       from models m join jobs j on j.model_id = m.id where j.id = ?`,
+      jobId,
+    );
+    if (model === undefined || model.bytes <= maxBytes) return;
+    await this.#sql.run(
+      `delete from token_traces where position in (
+         select position from (
+           select position, sum(size_bytes) over (order by position desc) as newer from token_traces where model_position = ?) sized
+         where newer > ?)`,
+      model.position,
+      maxBytes,
+    );
+  }
+
+  async listTraces(trajectoryId: string): Promise<TokenTrace[]> {
+    const place = placeOf(trajectoryId);
+    if (place === null) return [];
+    const rows = await this.#sql.all<{ gradient_step: number; trace: NodeJS.NonSharedUint8Array }>(
+      `select x.gradient_step, x.trace from ${FROM} join models m on m.id = s.model_id join token_traces x on x.trajectory_position = t.position
+       where m.deleted_at is null and s.id = ? and t.group_index = ? and t.trajectory_index = ? order by x.position`,
+      ...place,
+    );
+    return rows.map((row) => ({ gradientStep: row.gradient_step, trace: row.trace }));
+  }
+
+  /** Returns null if it is unknown, or its model is deleted. */
+  async get(trajectoryId: string): Promise<TrajectoryRecord | null> {
+    const place = placeOf(trajectoryId);
+    if (place === null) return null;
+    const row = await this.#sql.get<SummaryRow & { entity_id: string; blob_key: string | null }>(
+      `select ${COLUMNS}, m.entity_id,
+         case when s.job_id is null
+           then (select blob_key from trajectory_logs l where l.id = s.id and l.data_removed_at is null)
+           else (select data_key from jobs j where j.id = s.job_id and j.data_removed_at is null) end as blob_key
+       from ${FROM} join models m on m.id = s.model_id
+       where s.id = ? and t.group_index = ? and t.trajectory_index = ? and m.deleted_at is null`,
+      ...place,
+    );
+    return row === undefined ? null : { ...toSummary(row), entityId: row.entity_id, blobKey: row.blob_key };
+  }
+
+  /** @throws {StoreError} `store.cursor_unknown` */
+  async list(query: TrajectoryQuery): Promise<Page<TrajectorySummary>> {
+    const { modelId, limit = DEFAULT_LIMIT, after, sort = 'position' } = query;
+    assert(
+      Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
+      `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`,
+    );
+    const { conditions, parameters } = filterOf(query);
+    const isAscending = query.order !== 'desc';
+    if (after !== undefined && after !== null) {
+      const cursor = await this.#cursor(after, modelId);
+      const sign = isAscending ? '>' : '<';
+      if (sort === 'reward') {
+        conditions.push(`(t.reward, t.position) ${sign} (?, ?)`);
+        parameters.push(cursor.reward, cursor.position);
+      } else {
+        conditions.push(`t.position ${sign} ?`);
+        parameters.push(cursor.position);
+      }
+    }
+    const direction = isAscending ? 'asc' : 'desc';
+    const order = sort === 'reward' ? `t.reward ${direction}, t.position ${direction}` : `t.position ${direction}`;
+    const rows = await this.#sql.all<SummaryRow>(
+      `select ${COLUMNS} from ${FROM} where ${conditions.join(' and ')} order by ${order} limit ?`,
+      ...parameters,
+      limit + 1,
+    );
+    return { items: rows.slice(0, limit).map(toSummary), hasMore: rows.length > limit };
+  }
+
+  async #cursor(trajectoryId: string, modelId: string): Promise<{ position: number; reward: number }> {
+    const place = placeOf(trajectoryId);
+    const row =
+      place === null
+        ? undefined
+        : await this.#sql.get<{ position: number; reward: number }>(
+            `select t.position, t.reward from ${FROM}
+             where s.id = ? and t.group_index = ? and t.trajectory_index = ? and s.model_id = ?`,
+            ...place,
+            modelId,
+          );
+    if (row !== undefined) return row;
+    throw new StoreError(
+      'store.cursor_unknown',
+      `after: ${JSON.stringify(trajectoryId)} is not the id of one of the listed trajectories`,
+    );
+  }
+
+  /** Removes up to `limit` traces from before that time. */
+  async expireTraces(before: number, limit: number): Promise<void> {
+    await this.#sql.run(
+      'delete from token_traces where position in (select position from token_traces where created_at < ? order by created_at limit ?)',
+      before,
+      limit,
+    );
+  }
+
+  /**
+   * Removes up to `limit` rows of deleted models, dependent ones first.
+   * @returns the number removed; less than `limit` if there are no more
+   */
+  async deleteOfDeleted(limit: number): Promise<number> {
+    const inTurn = [
+      ['token_traces', 'model_position'],
+      ['trajectories', 'model_position'],
+    ] as const;
+    let left = limit;
+    for (const [table, column] of inTurn) {
+      if (left <= 0) break;
+      left -= await this.#sql.run(
+        `delete from ${table} where position in (select position from ${table} where ${column} in (${DELETED_POSITIONS}) limit ?)`,
+        left,
+      );
+    }
+    if (left <= 0) return limit;
+    left -= await this.#sql.run(
+      `delete from trajectory_sets where position in (select position from trajectory_sets where model_id in (${DELETED_IDS}) limit ?)`,
+      left,
+    );
+    return limit - left;
+  }
+
+  async #setOf(jobId: string): Promise<number | undefined> {
+    const row = await this.#sql.get<{ position: number }>('select position from trajectory_sets where id = ?', jobId);
+    return row?.position;
+  }
+}
+
+function nameOf({ groupIndex, trajectoryIndex }: PlaceInSet): string {
+  return `${groupIndex}.${trajectoryIndex}`;
+}
+
+/**
+ * SQL for the value of a row, chosen by its position. The cast is needed because a server assumes text for
+ * untyped parameters.
+ */
+function chosen(number: number, type: string): string {
+  return `case position ${Array.from({ length: number }, () => `when ? then cast(? as ${type})`).join(' ')} end`;
+}
+
+function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: SqlParameter[] } {
+  const ofSets: [string, SqlParameter | undefined][] = [
+    ['id = ?', query.jobId],
+    ['job_id is not null', query.jobId],
+    ['id = ?', query.logId],
+    ['job_id is null', query.logId],
+    ['split = ?', query.split],
+    ['step = ?', query.step],
+  ];
+  const wanted = ofSets.filter(([, value]) => value !== undefined);
+  const conditions: string[] = [];
+  const parameters: SqlParameter[] = [];
+  if (wanted.length === 0) {
+    conditions.push('t.model_position = (select position from models where id = ? and deleted_at is null)');
+    parameters.push(query.modelId);
+  } else {
+    const ofSet = wanted.map(([condition]) => condition).join(' and ');
+    conditions.push(`t.set_position in (select position from trajectory_sets
+       where model_id = (select id from models where id = ? and deleted_at is null) and ${ofSet})`);
+    parameters.push(query.modelId);
+    for (const [condition, value] of wanted) if (condition.endsWith('?')) parameters.push(value!);
+  }
+  for (const [condition, value] of [
+    ['t.group_index = ?', query.groupIndex],
+    ['t.outcome = ?', query.outcome],
+    ['t.prompt_digest = ?', query.promptDigest],
+  ] as const) {
+    if (value === undefined) continue;
+    conditions.push(condition);
+    parameters.push(value);
+  }
+  return { conditions, parameters };
+}
+
+/** Parses an id made by `idOf`; null for anything else. */
+function placeOf(trajectoryId: string): [setId: string, groupIndex: number, trajectoryIndex: number] | null {
+  const [, setId, group, index] = /^([0-9a-z-]{1,100})\.(\d{1,9})\.(\d{1,9})$/.exec(trajectoryId) ?? [];
+  return setId === undefined ? null : [setId, Number(group), Number(index)];
+}
+
+function idOf({ set_id: setId, group_index: group, trajectory_index: index }: SummaryRow): string {
+  return `${setId}.${group}.${index}`;
+}
+
+function finite(reward: number): number {
+  return Math.min(Math.max(reward, -Number.MAX_VALUE), Number.MAX_VALUE);
+}
+
+function toSummary(row: SummaryRow): TrajectorySummary {
+  return {
+    id: idOf(row),
+    modelId: row.model_id,
+    jobId: row.job_id,
+    logId: row.job_id === null ? row.set_id : null,
+    split: row.split,
+    step: row.step,
+    groupIndex: row.group_index,
+    trajectoryIndex: row.trajectory_index,
+    reward: row.reward,
+    outcome: row.outcome,
+    advantage: row.advantage,
+    promptDigest: row.prompt_digest,
+  };
+}

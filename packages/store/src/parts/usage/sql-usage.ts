@@ -1,0 +1,18 @@
+import type { Access } from '../access.ts';
+import type { UsageBuffer } from './usage-buffer.ts';
+import type { UsageRecords } from './usage.ts';
+
+export function sqlUsage({ tables, write }: Access, buffer: UsageBuffer): UsageRecords {
+  return {
+    record: (usage) => buffer.add(usage),
+    sum: async (query) => {
+      await buffer.flush();
+      return await tables.usage.sum(query);
+    },
+    group: async (query) => {
+      await buffer.flush();
+      return await tables.usage.group(query);
+    },
+    merge: (before, limit) => write(({ usage }) => usage.merge(before, limit)),
+  };
+}

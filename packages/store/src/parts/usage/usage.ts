@@ -1,0 +1,72 @@
+/** Token usage of keys. */
+export interface UsageRecords {
+  /**
+   * Resolves once every process sees the usage: from then on the end of this process loses nothing, a power
+   * failure may. If the store has trouble, it resolves after half a second, or at once while the trouble
+   * lasts, and the usage is written later.
+   */
+  record(usage: Usage): Promise<void>;
+  /**
+   * Totals by project, model and kind for `from <= time < to`, over all processes. First writes this
+   * process's pending usage. Usage merged by `merge` counts at the start of its hour (UTC), so bounds at
+   * whole hours stay exact.
+   */
+  sum(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
+  /**
+   * Usage for `from <= time < to`, grouped by these parts and in their order, at most `limit` rows. Bounds as
+   * for `sum`.
+   */
+  group(query: {
+    entityId: string;
+    by: readonly UsagePart[];
+    from: number;
+    to: number;
+    limit: number;
+  }): Promise<UsageGroup[]>;
+  /**
+   * Merges up to `limit` usage records from before the hour of that time into one per hour, key, project,
+   * model and kind.
+   *
+   * @returns the number merged; 0 if none is left
+   */
+  merge(before: number, limit: number): Promise<number>;
+}
+
+export type UsageKind = 'chat' | 'completion' | 'training';
+
+/** Tokens of one request, or (from `sum`) of many. */
+export interface Usage {
+  keyId: string;
+  entityId: string;
+  project: string | null;
+  model: string;
+  kind: UsageKind;
+  promptTokens: number;
+  completionTokens: number;
+}
+
+/** Dimensions to group usage by. A day starts at 00:00 UTC. */
+export type UsagePart = 'project' | 'key' | 'model' | 'kind' | 'day';
+
+/** Summed usage; dimensions not grouped by are absent. */
+export interface UsageGroup {
+  project?: string | null;
+  keyId?: string;
+  model?: string;
+  kind?: UsageKind;
+  /** Start of the day, milliseconds since the epoch. */
+  day?: number;
+  numRequests: number;
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export interface UsageTotal {
+  entityId: string;
+  project: string | null;
+  model: string;
+  kind: UsageKind;
+  numRequests: number;
+  promptTokens: number;
+  completionTokens: number;
+}
