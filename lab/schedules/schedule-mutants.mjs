@@ -241,13 +241,13 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: OWN_BLOBS,
-        from: '  if (!adopts && others.length > 0) throw belongsToAnother(place, others);\n',
+        from: '  if (others.length > 0) return belongsToAnother(place, others);\n',
         to: '',
       },
       {
         file: OWN_BLOBS,
-        from: 'if (!adopts && known === null && !(await namesContent(store, blobs)))',
-        to: 'if (!adopts && known === null && (await namesContent(store, blobs)) === null)',
+        from: 'if (id === null && !(await namesContent(store, blobs)))',
+        to: 'if (id === null && (await namesContent(store, blobs)) === null)',
       },
       {
         file: OWN_BLOBS,
