@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { OrphanRules } from '../blobs/orphans.ts';
-import { sweepOrphans, takeCensus } from '../blobs/orphans.ts';
+import { type OrphanRules, sweepOrphans, takeCensus } from '../blobs/orphans.ts';
 import { checkOwnBlobs, dropOtherMarks, placeKey } from '../blobs/own-blobs.ts';
 import type { Blobs } from '../contract/blobs.ts';
 import type { Store } from '../parts/store.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { Artifact } from './artifacts.ts';
-import type { AddArtifactResult, ArtifactName, NewArtifact } from './artifacts.ts';
+import type { AddArtifactResult, Artifact, ArtifactName, NewArtifact } from './artifacts.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { listPage } from '../list.ts';
 

@@ -3,6 +3,7 @@ import {
   type ChoiceRecord,
   choiceRecordId,
   type ChoiceRecordLimits,
+  type ChoiceRecords,
   DEFAULT_CHOICE_RECORD_LIMITS,
   type NewChoiceRecord,
 } from './choice-records.ts';
@@ -33,7 +34,7 @@ interface PendingRecord {
  * asked for them. Choices of one turn of the event loop share a write, and those that arrive during a write
  * share the next. Writes do not wait for the disk.
  */
-export class ChoiceRecordBuffer {
+export class ChoiceRecordBuffer implements ChoiceRecords {
   readonly #sql: Sql;
   readonly #clock: () => number;
   readonly #limits: ChoiceRecordLimits;

@@ -1,5 +1,4 @@
-import type { IdempotentAnswer } from './idempotency.ts';
-import type { IdempotentState } from './idempotency.ts';
+import type { IdempotentAnswer, IdempotentState } from './idempotency.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 

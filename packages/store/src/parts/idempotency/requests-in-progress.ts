@@ -1,7 +1,6 @@
 import { StoreError } from '../../contract/errors.ts';
-import type { IdempotentAnswer } from './idempotency.ts';
+import type { Idempotency, IdempotentAnswer, IdempotentState } from './idempotency.ts';
 import type { Sql } from '../../contract/sql.ts';
-import type { IdempotentState } from './idempotency.ts';
 import { openTables, type Tables } from '../tables.ts';
 
 /** Time between two renewals of requests in progress; a third of their lifetime. */
@@ -18,7 +17,7 @@ type Identity = Pick<IdempotentAnswer, 'keyId' | 'key'>;
  * next to receive its requests starts them; a process that was only suspended notices when it keeps its
  * answer.
  */
-export class RequestsInProgress {
+export class RequestsInProgress implements Idempotency {
   readonly #sql: Sql;
   readonly #clock: () => number;
   readonly #owner: string;

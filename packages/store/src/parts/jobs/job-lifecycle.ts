@@ -3,8 +3,19 @@
 import assert from 'node:assert/strict';
 import { StoreError } from '../../contract/errors.ts';
 import type { Checkpoint } from '../checkpoints/checkpoints.ts';
-import type { ClaimedJob, Job, JobKind, JobSnapshot, TrainingJob } from './jobs.ts';
-import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome, NewEvent, NewJob } from './jobs.ts';
+import type {
+  CancelJobResult,
+  ClaimedJob,
+  FinishedJob,
+  Job,
+  JobControlResult,
+  JobKind,
+  JobOutcome,
+  JobSnapshot,
+  NewEvent,
+  NewJob,
+  TrainingJob,
+} from './jobs.ts';
 import type { FeedType } from '../feed/feed.ts';
 import type { JobInput, WantedJobs } from './job-table.ts';
 import type { Tables } from '../tables.ts';

@@ -4,6 +4,7 @@ import type { OrderedPageQuery, Page } from '../../contract/page.ts';
 import type {
   ClaimedJob,
   Job,
+  JobFilter,
   JobKind,
   JobOrigin,
   JobSnapshot,
@@ -15,7 +16,6 @@ import type {
 } from './jobs.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
-import type { JobFilter } from './jobs.ts';
 import { parseObject } from '../json-column.ts';
 import { KeptData } from '../kept-data.ts';
 import { listPage } from '../list.ts';

@@ -1,8 +1,7 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto';
 import { digestOf, hintOf, makeKeySecret } from './key-secret.ts';
 import { type KeyLimits, limitsIfAny, NO_LIMITS } from './key-limits.ts';
-import type { ApiKey, Caller, Entity, Scope } from './keys.ts';
-import type { NewKey } from './keys.ts';
+import type { ApiKey, Caller, Entity, NewKey, Scope } from './keys.ts';
 import type { Statements } from '../../contract/sql.ts';
 
 type KeyRow = {

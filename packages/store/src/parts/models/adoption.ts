@@ -1,5 +1,4 @@
-import type { Model } from './models.ts';
-import type { AdoptedCheckpoint, AdoptResult } from './models.ts';
+import type { AdoptedCheckpoint, AdoptResult, Model } from './models.ts';
 import type { Tables } from '../tables.ts';
 import { createModel } from './model-lifecycle.ts';
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { Model, WarmStart } from './models.ts';
-import type { FindModelResult, NewModel } from './models.ts';
+import type { FindModelResult, Model, NewModel, WarmStart } from './models.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { listPage } from '../list.ts';
 import { rowsOfIds } from '../rows-of.ts';

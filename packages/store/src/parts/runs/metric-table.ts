@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Metrics } from './runs.ts';
-import type { BestCheckpoint, MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from './runs.ts';
+import type { BestCheckpoint, Metrics, MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from './runs.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { Adapter } from './adapters.ts';
+import type { Adapter, NewAdapter } from './adapters.ts';
 import type { LoraShape } from '../checkpoints/checkpoints.ts';
-import type { NewAdapter } from './adapters.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { listPage } from '../list.ts';
 

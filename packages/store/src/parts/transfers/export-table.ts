@@ -1,7 +1,6 @@
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { ExportedFile, ModelExport } from './exports.ts';
+import type { ExportedFile, ExportOutcome, ModelExport } from './exports.ts';
 import type { JobStatus } from '../jobs/jobs.ts';
-import type { ExportOutcome } from './exports.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { parseObject } from '../json-column.ts';
 import { listPage } from '../list.ts';
