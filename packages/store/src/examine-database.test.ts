@@ -21,7 +21,7 @@ test('a file that is not there yet is well, and so is one in use; it is not made
   await store.close();
 });
 
-test('a newer schema and a file that is no database are told', async () => {
+test('a newer schema and an invalid file are reported', async () => {
   const path = await file();
   const newer = new DatabaseSync(path);
   newer.exec('pragma user_version = 9999');
@@ -31,7 +31,7 @@ test('a newer schema and a file that is no database are told', async () => {
   expect((await examineDatabase({ kind: 'sqlite', path })).problem).toContain('not an SQLite database');
 });
 
-test('a server that does not answer is told without its password', async () => {
+test('an unresponsive server is reported without its password', async () => {
   const report = await examineDatabase({ kind: 'postgres', url: 'postgres://u:secret@127.0.0.1:9/d' });
   expect(report.name).toBe('postgres://127.0.0.1:9/d');
   expect(report.problem).toContain('ECONNREFUSED');

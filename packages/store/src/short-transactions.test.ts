@@ -67,7 +67,7 @@ it('many checkpoints go with few statements, by themselves and with their model'
   expect(await most(() => store.models.delete(id))).toBeLessThan(20);
 });
 
-it('outcomes of many trajectories are written some at a time, before the event that tells them', async () => {
+it('outcomes of many trajectories are written in parts, before their event', async () => {
   const { id: modelId } = await addModel(store);
   const rewards = Array.from({ length: 60 }, () => Array.from({ length: 200 }, (_, index) => index));
   const queued = () => store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });

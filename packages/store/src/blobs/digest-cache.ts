@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { hashOf } from './file-hash.ts';
 
-/** Maximum number of files whose digest is remembered. */
+/** Maximum number of files with a cached digest. */
 const MAX_FILES = 20_000;
 
 /** File facts that change at every write. The ctime covers a program that restores old times. */

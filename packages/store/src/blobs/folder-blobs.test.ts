@@ -27,7 +27,7 @@ describe('FolderBlobs on disk', () => {
     await blobs.close();
   });
 
-  it('a damaged or shortened file is called corrupt', async () => {
+  it('a damaged or shortened file is corrupt', async () => {
     const blobs = await FolderBlobs.open(root);
     const value = Array.from({ length: 5000 }, (_, i) => ({ i, noise: Math.sin(i) }));
     await blobs.putJson('value', value);
@@ -49,7 +49,7 @@ describe('FolderBlobs on disk', () => {
     await blobs.close();
   });
 
-  it('opening removes what dead processes left, and nothing of living ones or of other hosts', async () => {
+  it('opening removes files of dead processes, and none of living ones or of other hosts', async () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
     const uuid = crypto.randomUUID();
     const keep = [`${hostname()}.${process.ppid}.${uuid}`, `elsewhere.${dead}.${uuid}`, 'not-ours'];
@@ -90,7 +90,7 @@ describe('FolderBlobs on disk', () => {
     await blobs.close();
   });
 
-  it('a folder that cannot be made is called unavailable', async () => {
+  it('a folder that cannot be created is unavailable', async () => {
     await writeFile(join(root, 'file'), 'x');
     await expect(FolderBlobs.open(join(root, 'file'))).rejects.toMatchObject({ code: 'store.unavailable' });
   });

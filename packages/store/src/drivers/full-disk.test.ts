@@ -5,7 +5,7 @@ import { FullDisk } from './full-disk.ts';
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-it('a full disk is told until something is written, or for a minute where nothing is', () => {
+it('a full disk is reported until a write succeeds, or for a minute without writes', () => {
   const disk = new FullDisk();
   disk.failed(new StoreError('store.busy', 'another fault'));
   expect(disk.trouble).toBeNull();

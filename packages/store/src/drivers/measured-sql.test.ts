@@ -5,7 +5,7 @@ import { SqlStore } from '../sql-store.ts';
 import { MemoryDatabase, MemorySql } from '../testing/memory-sql.ts';
 import { type DatabaseCall, MeasuredSql } from './measured-sql.ts';
 
-test('each call is told, with its messages there and back, and how it ended', async () => {
+test('each call is reported, with its messages in both directions, and its end', async () => {
   const calls: DatabaseCall[] = [];
   const sql = new MeasuredSql(new MemorySql(new MemoryDatabase()), (call) => calls.push(call));
   await sql.query('select 1 as one', []);
@@ -26,7 +26,7 @@ test('each call is told, with its messages there and back, and how it ended', as
   await sql.close();
 });
 
-test('a store tells the calls of whoever uses it', async () => {
+test('a store reports calls of its users', async () => {
   let numCalls = 0;
   const store = new SqlStore(new MemorySql(new MemoryDatabase()), { onCall: () => (numCalls += 1) });
   await store.keys.ensureEntity('local');

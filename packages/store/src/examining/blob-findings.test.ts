@@ -68,7 +68,7 @@ test.each<[Fault, RegExp | null]>([
   if (fault !== 'keeps') expect([...objects.keys()]).toEqual([]);
 });
 
-test('a bucket whose key is missing, or that is not there', async () => {
+test('a bucket without a key, or a missing one', async () => {
   expect((await look('http://127.0.0.1:9/bucket', {}))[0]?.problem).toContain('AWS_ACCESS_KEY_ID');
   expect((await look('http://127.0.0.1:9/bucket'))[0]?.problem).toMatch(/is unreachable/);
 }, 20_000);

@@ -14,7 +14,7 @@ let cluster: PostgresCluster;
 let other: PostgresCluster;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   [cluster, other] = await Promise.all([PostgresCluster.start(programs), PostgresCluster.start(programs)]);
 });
 afterAll(() => Promise.all([cluster.stop(), other.stop()]));
@@ -64,7 +64,7 @@ test('a database before its first start is well, and is not made one', async () 
   expect((await look(url))[0]?.subject).toContain('no schema yet');
 });
 
-test('connections are counted, and that another process finds no room for its own is told', async () => {
+test('connections are counted, and a missing reserve for another process is reported', async () => {
   const url = new URL(await cluster.createSchema());
   await queryServer(url.href, 'create role few login connection limit 4; grant create on database postgres to few');
   const connections = async () => (await look(url.href)).find(({ name }) => name === 'database_connections');
@@ -80,7 +80,7 @@ test('connections are counted, and that another process finds no room for its ow
   });
 });
 
-test('members are told one by one, with what they have and how long they are still counted on', async () => {
+test('members are listed one by one, with their parts and the rest of their lease', async () => {
   const url = await cluster.createSchema();
   const trainer = await storeAt(url, 'aaaaaaaa-1111');
   await trainer.members.register(member({ baseModels: [model('base', 'ab'.repeat(32))] }), 30_000);
@@ -100,7 +100,7 @@ test('members are told one by one, with what they have and how long they are sti
   expect(asked).toEqual(['http://e:1']);
 });
 
-test('what does not fit together is named: releases, files of a base model, engines that do not answer, jobs that nobody can take', async () => {
+test('inconsistencies are named: releases, files of a base model, unreachable engines, jobs without a trainer', async () => {
   const url = await cluster.createSchema();
   const one = await storeAt(url, 'one');
   await one.members.register(member({ baseModels: [model('base', 'aa'), model('only')] }), 30_000);
@@ -130,7 +130,7 @@ test('what does not fit together is named: releases, files of a base model, engi
   ]);
 });
 
-test('clocks that are a minute apart are told', async () => {
+test('clocks a minute apart are reported', async () => {
   const url = await cluster.createSchema();
   const now = Date.now();
   const wrong = vi.spyOn(Date, 'now').mockImplementation(() => now - 65_000);

@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const look = async () => await Array.fromAsync(orphanFindings({ kind: 'sqlite', path }, { kind: 'folder', root }));
 
-test('orphans, the bin and unknown blobs are listed, and a lost database is told', async () => {
+test('orphans, the bin and unknown blobs are listed, and a lost database is reported', async () => {
   expect(await look()).toEqual([]);
   const [store, blobs] = [await openSqliteStore(path), await FolderBlobs.open(root)];
   await checkOwnBlobs(store, blobs);

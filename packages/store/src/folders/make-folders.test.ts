@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-test('makes what is missing with the mode, and names the highest', () => {
+test('creates missing folders with the mode, and returns the highest', () => {
   expect(makeFolders(join(root, 'a/b/c'), 0o700)).toBe(join(root, 'a'));
   for (const name of ['a', 'a/b', 'a/b/c']) expect(statSync(join(root, name)).mode & 0o777).toBe(0o700);
   expect(makeFolders(join(root, 'a/b/c'))).toBeUndefined();
@@ -21,7 +21,7 @@ test('makes what is missing with the mode, and names the highest', () => {
   expect(makeFolders('/')).toBeUndefined();
 });
 
-test('a link to a folder is one; a file, what is below it, and a link that leads nowhere are none', () => {
+test('a link to a folder is one; a file, a path below it, and a broken link are none', () => {
   symlinkSync(root, join(root, 'link'));
   expect(makeFolders(join(root, 'link'))).toBeUndefined();
   expect(makeFolders(join(root, 'link/below'))).toBe(join(root, 'link/below'));
@@ -32,8 +32,8 @@ test('a link to a folder is one; a file, what is below it, and a link that leads
 });
 
 // Node's recursive mkdir hangs there.
-describe.runIf(existsSync('/proc/self'))('where the folder above takes none', () => {
-  test('it says so', () => {
+describe.runIf(existsSync('/proc/self'))('if the folder above accepts none', () => {
+  test('it reports so', () => {
     for (const path of ['/proc/x', '/proc/x/y/z']) expect(() => makeFolders(path)).toThrow(/^(ENOENT|EACCES|EPERM)/);
   });
 

@@ -12,7 +12,7 @@ function folder(): string {
   return path;
 }
 
-test('a file is replaced whole, for its owner alone, and leaves nothing beside it', () => {
+test('a file is replaced whole, readable only by its owner, and leaves no other file', () => {
   const root = folder();
   writeFileSync(join(root, 'key'), 'old', { mode: 0o644 });
   replaceFile(join(root, 'key'), 'new\n');

@@ -11,7 +11,7 @@ import { TABLE_NAMES } from '../moving/table-names.ts';
 /** Tables whose rows are never removed. */
 const LASTING = new Set(['entities', 'api_keys']);
 
-test('whatever refers to rows that are removed has an index by which it is found', async () => {
+test('every reference to removable rows has an index', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-schema-'));
   try {
     const path = join(directory, 'store.sqlite');

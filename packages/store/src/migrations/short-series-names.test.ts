@@ -8,7 +8,7 @@ import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
 import { MIGRATIONS } from './index.ts';
 import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
 
-test('names of series from before become as long as can be asked for, each by itself, in characters', async () => {
+test('long series names of older versions are shortened to the limit, each unique, in characters', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-schema-'));
   try {
     const path = join(directory, 'store.sqlite');

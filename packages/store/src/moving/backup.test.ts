@@ -91,7 +91,7 @@ test('snapshots of running jobs, of which the next may come at any moment, are i
   await checkBackup(backup);
 });
 
-test('what a service removes between the look at the database and the copy is not in the next look', async () => {
+test('data removed by a service between the listing and the copy are missing in the next listing', async () => {
   const model = (await store.models.list({})).items[0]!;
   let isRemoved = false;
   const leaving = new Proxy<Blobs>(blobs, {
@@ -114,7 +114,7 @@ test('what a service removes between the look at the database and the copy is no
   expect(await checkBackup(backup)).toEqual(manifest);
 });
 
-test('one that is interrupted leaves no folder, and can be begun again in its place', async () => {
+test('an interrupted one leaves no folder, and can be repeated in the same place', async () => {
   const interrupted = new AbortController();
   const slow = new Proxy<Blobs>(blobs, {
     get: (target, name) => {
@@ -132,7 +132,7 @@ test('one that is interrupted leaves no folder, and can be begun again in its pl
   expect(await checkBackup(backup)).toEqual(manifest);
 });
 
-test('a database that names what is not there makes no backup', async () => {
+test('a database with missing blobs gives no backup', async () => {
   await blobs.removeDirectory('checkpoints/1');
   await expect(makeBackup({ database, blobs }, join(folder, 'backup'))).rejects.toMatchObject({
     code: 'store.blob_missing',
@@ -218,7 +218,7 @@ test('and in the middle of a file', async () => {
   await expectInterrupted(damaged, backup, signal);
 });
 
-test('a restore that was interrupted behind the blobs goes on with them', async () => {
+test('a restore interrupted after the blobs continues with them', async () => {
   const backup = join(folder, 'backup');
   const { files } = await makeBackup({ database, blobs }, backup);
   const other = await FolderBlobs.open(join(folder, 'other'));

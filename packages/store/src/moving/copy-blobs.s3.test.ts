@@ -12,7 +12,7 @@ let server: S3Server;
 let folder: string;
 beforeAll(async () => {
   const program = process.env['TRAINYARD_TEST_S3_SERVER'];
-  assert(program !== undefined, 'the project `s3` says where the server is');
+  assert(program !== undefined, 'the project `s3` starts the server');
   server = await S3Server.start(program);
   folder = await mkdtemp(join(tmpdir(), 'trainyard-copy-blobs-'));
 });
@@ -21,7 +21,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('blobs of a folder are copied into a bucket and back, each read again where it was put', async () => {
+test('blobs of a folder are copied into a bucket and back, each verified after writing', async () => {
   const url = await server.createBucket();
   const inBucket = (cache: string) => {
     const cacheDirectory = join(folder, cache);

@@ -49,7 +49,7 @@ test.each(['before', 'after'])(
   },
 );
 
-test('what the target has under the same key stays, and the copy is refused', async () => {
+test('a blob in the target with the same key stays, and the copy is refused', async () => {
   const { from, to } = await openFolders();
   const staged = await to.stageDirectory();
   await writeFile(join(staged, 'weights.bin'), 'others');

@@ -20,7 +20,7 @@ let source: StoreLocation;
 let server: StoreLocation;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(() => cluster.stop());
@@ -36,7 +36,7 @@ beforeEach(async () => {
 const file = (name: string): StoreLocation => ({ kind: 'sqlite', path: join(folder, name) });
 const alone = { isAlone: true };
 
-test('there and back every table has the same rows, and positions go on where they were', async () => {
+test('a copy and its return give the same rows in every table, and positions continue', async () => {
   const before = await digestDatabase(source);
   expect(before.filter(({ numRows }) => numRows === 0).map(({ table }) => table)).toEqual([]);
   const there = await copyDatabase(source, server, alone);
@@ -54,7 +54,7 @@ test('there and back every table has the same rows, and positions go on where th
   expect(new Set(feeds).size).toBe(1);
 });
 
-test('a target that has rows, a source that somebody uses, and another version are refused, and nothing is changed', async () => {
+test('a target with rows, a source in use, and another version are refused, and nothing is changed', async () => {
   await expect(copyDatabase(file('none.sqlite'), server, alone)).rejects.toMatchObject({ code: 'store.unavailable' });
   await copyDatabase(source, server, alone);
   await expect(copyDatabase(source, server, alone)).rejects.toThrow('is not empty (the table entities has rows)');
@@ -67,7 +67,7 @@ test('a target that has rows, a source that somebody uses, and another version a
   await expect.poll(() => copyDatabase(server, file('back.sqlite'), alone).then(() => 'done', String)).toBe('done');
 });
 
-test('one that is interrupted leaves an empty target, and can be begun again', async () => {
+test('an interrupted one leaves an empty target, and can be repeated', async () => {
   for (const target of [server, file('cut.sqlite')]) {
     const stop = new AbortController();
     let numTables = 0;

@@ -13,7 +13,7 @@ function at(lifetimeMs = 60_000) {
   return { clock, database, known };
 }
 
-test('what answers is read each time; what does not is as it was read last, for a while, and is asked for once a second', async () => {
+test('values are read each time; if that fails, the last value serves for a while, and a read is tried once a second', async () => {
   const { clock, known } = at();
   await expect(known.read('key', gone)).rejects.toThrow('gone');
   expect(await known.read('key', async () => 'one')).toEqual({ value: 'one', isRemembered: false });
@@ -34,7 +34,7 @@ test('what answers is read each time; what does not is as it was read last, for 
   expect(await known.read('key', async () => 'three')).toEqual({ value: 'three', isRemembered: false });
 });
 
-test('a database that hangs costs the patience once, and no second read waits beside the first', async () => {
+test('a database that hangs costs the patience once, and no second read waits at the same time', async () => {
   const { clock, database, known } = at();
   database.isAway = true;
   await known.read('key', async () => 'one');
@@ -53,7 +53,7 @@ test('a database that hangs costs the patience once, and no second read waits be
   await expect.poll(() => known.read('key', async () => 'three')).toEqual({ value: 'three', isRemembered: false });
 });
 
-test('a read that is late is waited for while the database answers, and reads of other values are made meanwhile', async () => {
+test('a late read is awaited while the database answers, and reads of other values run meanwhile', async () => {
   const { known } = at();
   await known.read('key', async () => 'one');
   await known.read('another', async () => 'one');
@@ -78,7 +78,7 @@ test('after an outage in silence values are read again as soon as the database a
   await expect.poll(() => known.read('key', async () => 'two')).toEqual({ value: 'two', isRemembered: false });
 });
 
-test('what is known to be gone is not remembered', async () => {
+test('values known to be gone are not cached', async () => {
   const { known } = at();
   await known.read('model', async () => 'one');
   const deleted = () => Promise.reject(new Error('no such model'));
@@ -86,7 +86,7 @@ test('what is known to be gone is not remembered', async () => {
   await expect(known.read('model', gone)).rejects.toThrow('gone');
 });
 
-test('what is not there, other failures and a clear are not remembered, and 0 remembers nothing', async () => {
+test('missing values, other failures and a clear are not cached, and 0 caches nothing', async () => {
   const { known } = at();
   await known.read('key', async () => 'one');
   await expect(known.read('key', () => Promise.reject(new Error('a bug')))).rejects.toThrow('a bug');

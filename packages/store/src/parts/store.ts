@@ -59,8 +59,8 @@ export interface Store {
   readonly conversations: Conversations;
 
   /**
-   * Recovers once, before the process takes requests, what the last run of this instance (`instanceId`) left
-   * open; touches nothing of others. Running jobs and exports return to the queue (the attempt counts);
+   * Recovers the unfinished work of the last run of this instance (`instanceId`), once, before the process takes
+   * requests; touches nothing of others. Running jobs and exports return to the queue (the attempt counts);
    * idempotency records in progress are dropped, so their repeats run; files announced but not named become
    * orphans. Remains of an instance that never returns expire with its leases, and by age.
    */

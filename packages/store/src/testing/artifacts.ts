@@ -95,7 +95,7 @@ export function artifactSuite(makeHarness: MakeHarness): void {
       expect(rest).toEqual({ items: [added[2]], hasMore: false });
     });
 
-    it('names the blobs of what is not deleted', async () => {
+    it('names the blobs of rows that are not deleted', async () => {
       const kept = await add('a');
       const doomed = await add('b');
       await store.artifacts.delete(doomed.id);

@@ -144,7 +144,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect(await sweep({ share: 0.75 })).toMatchObject({ numBinned: 3, withheld: null });
     });
 
-    it('what an older database does not know stays for ever, and what it names comes back from the bin', async () => {
+    it('blobs unknown to an older database stay, and those it names return from the bin', async () => {
       const model = await trained('checkpoints/1');
       // The older database: before the second step, and before the first was deleted.
       const older = await other.open({ clock: clock.read });
@@ -186,7 +186,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect(await sweep({ which: 'all' }, older)).toMatchObject({ numBinned: 1 });
     });
 
-    it('a file whose removal failed is an orphan, also when it was never announced', async () => {
+    it('a file whose removal failed is an orphan, even if it was never announced', async () => {
       const model = await trained('checkpoints/1');
       await sweep();
       await store.models.delete(model.id);

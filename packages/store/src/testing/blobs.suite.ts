@@ -89,7 +89,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.listKeys()).toEqual(['key']);
     });
 
-    it('what is not there is called missing, and can be removed without harm', async () => {
+    it('missing blobs are reported as such, and can be removed without harm', async () => {
       const missing = { code: 'store.blob_missing' };
       await expect(blobs.get('none')).rejects.toMatchObject(missing);
       await expect(blobs.getJson('none')).rejects.toMatchObject(missing);
@@ -131,7 +131,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.listKeys()).toEqual([]);
     });
 
-    it('keys that begin alike do not touch each other', async () => {
+    it('keys with equal prefixes do not affect each other', async () => {
       for (const key of ['a', 'a/b', 'a/b/c']) {
         await blobs.put(key, Buffer.from(key));
         await blobs.commitDirectory(await stagedWith(blobs, key), key);
@@ -267,7 +267,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.listDirectories('exports/')).toEqual([]);
     });
 
-    it('only what this handle staged can be committed or discarded', async () => {
+    it('only files staged by this handle can be committed or discarded', async () => {
       const outside = (await blobs.localDirectory('x')) ?? import.meta.dirname;
       await expect(blobs.commitDirectory(outside, 'key')).rejects.toMatchObject({ code: 'store.key_invalid' });
       await expect(blobs.discardDirectory(outside)).rejects.toMatchObject({ code: 'store.key_invalid' });

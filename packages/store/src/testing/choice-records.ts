@@ -46,7 +46,7 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       expect(await find(id, model.entityId, await harness.open({ clock: clock.read }))).toEqual(expected);
     });
 
-    it('tell how a choice was drawn, if that is known; its size counts', async () => {
+    it('report the sampling of a choice, if it is known; its size counts', async () => {
       const trace = { logprobs: Float32Array.of(-1, 0, -2), kept: Uint8Array.of(0, 1, 255) };
       const settings = { temperature: 0.5, logitBias: [[3, 4]] };
       const ways: Pick<NewChoiceRecord, 'sampling'>[] = [
@@ -79,7 +79,7 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
-    it('have long prompts, which come back and count as what they take', async () => {
+    it('have long prompts, which are returned and count with their stored size', async () => {
       const promptTokenIds = Int32Array.from({ length: 20_000 }, (_, index) => (index * 31) % 1000);
       const small = await harness.open({ clock: clock.read, choiceRecords: { maxBytes: 80_000 } });
       const ids: string[] = [];
@@ -186,7 +186,7 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
     });
 
-    it('one whose arrays have different lengths is refused, and holds nothing up', async () => {
+    it('one with arrays of different lengths is refused, and delays nothing', async () => {
       const id = await store.choiceRecords.add(sampled());
       await expect(store.choiceRecords.add(sampled({ logprobs: new Float32Array(2) }))).rejects.toThrow(
         'one log-probability',

@@ -17,7 +17,7 @@ export function clockJumpSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    it('the trusted reading is the time of the newest row at first, and then what was recorded, for every process', async () => {
+    it('the trusted reading is first the time of the newest row, then the recorded one, for every process', async () => {
       expect(await store.clock.lastTrusted()).toBeNull();
       await addModel(store);
       clock.advance(HOUR_MS);

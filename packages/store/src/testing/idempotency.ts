@@ -17,7 +17,7 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    it('a repeat gets the stored answer, another body is told apart, and other callers have keys of their own', async () => {
+    it('a repeat gets the stored answer, another body is refused, and other callers have their own keys', async () => {
       expect(await store.idempotency.begin(request)).toEqual({ kind: 'started' });
       expect(await store.idempotency.begin(request)).toEqual({ kind: 'in_progress' });
       expect(await store.idempotency.begin({ ...request, requestHash: 'hash-2' })).toEqual({ kind: 'mismatch' });
@@ -58,7 +58,7 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
       expect(await store.idempotency.begin(request)).toEqual({ kind: 'started' });
     });
 
-    it('a request that was begun under a clock far ahead is not in progress for as long', async () => {
+    it('a request started under a clock far ahead is not in progress for as long', async () => {
       const other = await harness.open({ clock: clock.read, instanceId: 'gone' });
       clock.advance(40 * DAY_MS);
       await other.idempotency.begin(request);
@@ -123,7 +123,7 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
       expect(await store.usage.sum({ from: clock.read(), to: clock.read() + 1 })).toHaveLength(2);
     });
 
-    it('usage is on disk by itself, and at once after close', async () => {
+    it('usage is written to disk after a while, and at once by close', async () => {
       const usage = { keyId: 'k', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
       const other = await harness.open({ clock: clock.read });
       void store.usage.record({ ...usage, promptTokens: 1, completionTokens: 1 });

@@ -116,7 +116,7 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       expect((await store.models.delete(model.id))?.directoryKeys).toEqual(['checkpoints/1']);
     });
 
-    it('events are counted by type, and the end can say more', async () => {
+    it('events are counted by type, and the end can have more data', async () => {
       const { id } = await addJob(store, (await addModel(store)).id);
       const held = await claim(store);
       for (const index of [0, 1, 1])

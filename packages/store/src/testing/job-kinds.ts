@@ -99,7 +99,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
     const typesOf = async (jobId: string) =>
       (await one.jobs.listEvents({ jobId }))?.items.map(({ seq, type }) => `${seq} ${type}`);
 
-    it('is claimed once, in order of submission, and by nobody who does another kind', async () => {
+    it('is claimed once, in order of submission, and only by workers of its kind', async () => {
       const [first, second] = [await tested.enqueue(one), await tested.enqueue(two)];
       const others = KINDS.filter(({ kind }) => kind !== tested.kind).map(({ kind }) => kind);
       expect(await one.jobs.claim('w', LEASE_MS, others)).toBeNull();
@@ -156,21 +156,18 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       expect(await claimed(two)).toMatchObject({ id: held.id, numAttempts: 2 });
     });
 
-    it.each(['queued', 'running', 'paused'])(
-      'is cancelled while it is %s, and whoever has it loses it',
-      async (state) => {
-        const { id } = await tested.enqueue(one);
-        const held = state === 'queued' ? null : await claimed(one);
-        if (state === 'paused') await two.jobs.pause(id);
-        expect(await two.jobs.cancel(id, 'enough')).toMatchObject({
-          kind: 'cancelled',
-          job: { status: 'cancelled', errorMessage: 'enough', lease: null, pausedAt: null },
-        });
-        if (held !== null) await refusesAll(one, held);
-        expect(await typesOf(id)).toEqual([`0 ${tested.ends.failed}`]);
-        expect([await next(one), await two.jobs.cancel(id, 'again')]).toMatchObject([null, { kind: 'finished' }]);
-      },
-    );
+    it.each(['queued', 'running', 'paused'])('is cancelled while it is %s, and its worker loses it', async (state) => {
+      const { id } = await tested.enqueue(one);
+      const held = state === 'queued' ? null : await claimed(one);
+      if (state === 'paused') await two.jobs.pause(id);
+      expect(await two.jobs.cancel(id, 'enough')).toMatchObject({
+        kind: 'cancelled',
+        job: { status: 'cancelled', errorMessage: 'enough', lease: null, pausedAt: null },
+      });
+      if (held !== null) await refusesAll(one, held);
+      expect(await typesOf(id)).toEqual([`0 ${tested.ends.failed}`]);
+      expect([await next(one), await two.jobs.cancel(id, 'again')]).toMatchObject([null, { kind: 'finished' }]);
+    });
 
     it('that has ended is neither cancelled nor paused', async () => {
       await tested.enqueue(one);
@@ -185,7 +182,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
         expect(result).toEqual({ kind: 'finished', job: ended });
     });
 
-    it('is paused and goes on: in its place, without an attempt more, and its worker loses it', async () => {
+    it('is paused and resumed: at its place, without another attempt, and its worker loses it', async () => {
       const first = await tested.enqueue(one);
       const held = await claimed(one);
       expect(await two.jobs.pause(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued', numAttempts: 0 } });
@@ -197,7 +194,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       expect(await one.jobs.get(first.id)).toMatchObject({ pausedAt: null, numAttempts: 1 });
     });
 
-    it('tells its events in order, one of a key once, and its end last', async () => {
+    it('lists its events in order, one per key, and its end last', async () => {
       const { id } = await tested.enqueue(one);
       const held = await claimed(one);
       const append = (type: string, dedupeKey?: string) =>
@@ -215,7 +212,7 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       expect(await typesOf(id)).toEqual(['0 began', '1 warning', '2 warning', `3 ${tested.ends.succeeded}`]);
     });
 
-    it('fails with words for its client, and what else is said of it', async () => {
+    it('fails with a message for its client, and a separate one for the log', async () => {
       const { id } = await tested.enqueue(one);
       const held = await claimed(one);
       const { job } = await one.jobs.fail(id, held.fencingToken, 'no luck', { code: 'x' });

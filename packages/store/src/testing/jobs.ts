@@ -155,7 +155,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(await store.files.isNamed(directoryKey)).toBe(false);
     });
 
-    it('a job never begins before it was made, nor ends before it began, when the clock is set back', async () => {
+    it('a job never starts before its creation, nor ends before its start, when the clock is set back', async () => {
       const model = await addModel(store);
       for (const ends of ['succeeded', 'failed', 'cancelled'] as const) {
         const job = await addJob(store, model.id);
@@ -201,7 +201,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       });
     });
 
-    it('a failed job leaves the step alone, says why, and the next one starts from the last good checkpoint', async () => {
+    it('a failed job leaves the step unchanged, gives the reason, and the next one starts from the last good checkpoint', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       await addJob(store, model.id);
@@ -274,7 +274,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       await store.jobs.succeed(id, fresh.fencingToken, outcome);
     });
 
-    it('a job that is taken over keeps the weights it started from, whatever was deleted meanwhile', async () => {
+    it('a job taken over keeps the weights it started from, even if they are deleted meanwhile', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       await addJob(store, model.id);
@@ -285,7 +285,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(before.start).toMatchObject({ step: 1, directoryKey: 'checkpoints/1' });
     });
 
-    it('an event with a dedupe key is written once, whoever repeats it', async () => {
+    it('an event with a dedupe key is written once, for any writer', async () => {
       const { id } = await addJob(store, (await addModel(store)).id);
       const event = { type: 'gradient_step', data: { policy_loss: 1 }, dedupeKey: 'gradient_step:0' };
       const before = await claim(store, 'worker-a', 1000);

@@ -55,7 +55,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await other.keptAnswers.findItem(scope, 'msg_b')).toBeNull();
     });
 
-    it('tell the bytes of their texts before these are unpacked', async () => {
+    it('report the bytes of their texts without unpacking them', async () => {
       const text = JSON.stringify('ä'.repeat(100_000));
       await store.keptAnswers.keep(answer('a', { answer: text, input: '[]' }));
       const told: number[] = [];
@@ -129,7 +129,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(sizeBytes).toBeLessThan(105_000);
     });
 
-    it('make room for what grows and ends, keep what was kept last, and refuse what has none', async () => {
+    it('evict for growing and finished answers, keep the latest, and refuse answers above the limit', async () => {
       const small = await harness.open({ clock: clock.read, keptAnswers: { maxBytes: 100_000 } });
       const { keptAnswers } = small;
       await keptAnswers.keep(answer('old', { input: noise(40_000) }));
@@ -149,7 +149,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await keptAnswers.keep(answer('next'))).toBe('kept');
     });
 
-    it('that are live belong to one process until they end once, whoever ends them', async () => {
+    it('that are live belong to one process until they end once, by any process', async () => {
       const [here, there] = [
         await harness.open({ clock: clock.read, instanceId: 'here' }),
         await harness.open({ clock: clock.read, instanceId: 'there' }),
@@ -179,7 +179,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await there.keptAnswers.findItem(scope, 'msg_done')).toMatchObject({ id: 'a' });
     });
 
-    it('with a used id are others: what computed the earlier one changes nothing of them', async () => {
+    it('with a used id are new ones: the process of the earlier answer cannot change them', async () => {
       const earlier = await begin(store, 'a', { events: ['{"n":0}'] });
       await store.keptAnswers.delete(scope, 'a');
       const later = await begin(store, 'a', { events: ['{"n":"later"}'] });

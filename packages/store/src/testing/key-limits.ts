@@ -33,7 +33,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       (await spend(store, { wanted: Array.from({ length: count }, () => 'submit' as const), ...spending })).verdicts;
     const granted = (verdicts: readonly KeyVerdict[]) => verdicts.filter(({ kind }) => kind === 'granted').length;
 
-    it('a key has none unless it is given some, of which each changes by itself', async () => {
+    it('a key has none by default, and each can be changed separately', async () => {
       expect(await one.keys.verify(secret)).toMatchObject({ limits: null });
       expect(await one.keys.get(keyId)).toMatchObject({ limits: NO_LIMITS });
       await one.keys.setLimits(keyId, { requestsPerMinute: 5 });
@@ -95,7 +95,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect((await sample(one)).kind).toBe('granted');
     });
 
-    it('requests in flight are those of all processes, and of one that says nothing any more for 15 s', async () => {
+    it('requests in flight are those of all processes, and of one that was silent for less than 15 s', async () => {
       const begun = async (store: Store, numInFlight: number) =>
         (await spend(store, { wanted: ['sample', 'sample', 'submit'], numInFlight })).verdicts.map(({ kind }) => kind);
       expect(await begun(one, 0)).toEqual(['granted', 'granted', 'granted']);
@@ -121,7 +121,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect((await spend(one, {})).budget.numElsewhere).toBe(1);
     });
 
-    it('what has begun without a question counts, and what is not limited is not counted', async () => {
+    it('requests started without admission count, and unlimited ones are not counted', async () => {
       expect(granted(await begin(one, 5, { numBegun: 58 }))).toBe(2);
       const limits = { ...NO_LIMITS, maxRequestsInFlight: 1 };
       const { budget } = await spend(one, { limits, numBegun: 10, numTokens: 1e6 });
@@ -143,7 +143,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       }
     });
 
-    it('a limit that is changed counts what was used', async () => {
+    it('a changed limit includes earlier usage', async () => {
       await begin(one, 30);
       const more = { ...LIMITS, requestsPerMinute: 100 };
       expect(granted(await begin(two, 100, { limits: more }))).toBe(70);

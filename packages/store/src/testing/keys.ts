@@ -20,7 +20,7 @@ export function keySuite(makeHarness: MakeHarness): void {
       expect((await store.keys.ensureEntity('other')).id).not.toBe(first.id);
     });
 
-    it('a secret names its key, entity and scopes; any other secret names nobody', async () => {
+    it('a secret identifies its key, entity and scopes; any other secret identifies none', async () => {
       const entity = await store.keys.ensureEntity('acme');
       const key = await store.keys.create({ entityId: entity.id, name: 'laptop', scopes: ['inference', 'training'] });
       expect(await store.keys.verify(key.secret)).toEqual({
@@ -35,7 +35,7 @@ export function keySuite(makeHarness: MakeHarness): void {
         expect(await store.keys.verify(wrong)).toBeNull();
     });
 
-    it('what anybody changes of a key counts from the next look on', async () => {
+    it('any change of a key takes effect from the next read on', async () => {
       const other = await harness.open();
       const { id: entityId } = await store.keys.ensureEntity('acme');
       const key = await store.keys.create({ entityId, name: 'laptop', scopes: ['inference'] });
@@ -53,7 +53,7 @@ export function keySuite(makeHarness: MakeHarness): void {
       }
     });
 
-    it('a key ends when its time has come, and says so', async () => {
+    it('a key ends when its time has come, and reports it', async () => {
       const clock = new ManualClock();
       store = await harness.open({ clock: clock.read });
       const { id: entityId } = await store.keys.ensureEntity('acme');
@@ -71,7 +71,7 @@ export function keySuite(makeHarness: MakeHarness): void {
       expect(await store.keys.get('nobody')).toBeNull();
     });
 
-    it('a secret shows where it came from and whether it is whole; a chosen one shows nothing', async () => {
+    it('a secret shows its origin and whether it is complete; a chosen one shows nothing', async () => {
       const { id: entityId } = await store.keys.ensureEntity('acme');
       const { secret, hint } = await store.keys.create({ entityId, name: 'a', scopes: ALL_SCOPES });
       expect(secret).toMatch(/^ty-[\w-]{49}$/);
@@ -87,7 +87,7 @@ export function keySuite(makeHarness: MakeHarness): void {
       expect((await store.keys.ensure(chosen)).hint).toBeNull();
     });
 
-    it("another key of the service takes the place of the one before, and nobody else's", async () => {
+    it('another key of the service replaces the previous one, and no other key', async () => {
       const { id: entityId } = await store.keys.ensureEntity('acme');
       const service = { entityId, name: 'admin', scopes: ALL_SCOPES, isServiceKey: true };
       const made = await store.keys.create(service);

@@ -30,7 +30,7 @@ export function memberSuite(makeHarness: MakeHarness): void {
     afterEach(() => harness.destroy());
     const live = async (store: Store) => (await store.members.list()).map(({ id, role }) => `${role} ${id}`);
 
-    it('who registers is seen by all, each role of a process by itself', async () => {
+    it('a registered member is visible to all, each role of a process separately', async () => {
       const startedAt = clock.read();
       await two.members.register(TRAINER, LEASE_MS);
       await two.members.register(ENGINE, LEASE_MS);
@@ -43,7 +43,7 @@ export function memberSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
-    it('a lease that is renewed holds, with what is true by then; one that is not ends', async () => {
+    it('a renewed lease holds, with the new facts; another one ends', async () => {
       const startedAt = clock.read();
       await one.members.register(ENGINE, LEASE_MS);
       await two.members.register(TRAINER, LEASE_MS);
@@ -58,7 +58,7 @@ export function memberSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
-    it('the machine of a member from a release that does not say has no trouble', async () => {
+    it('a member whose release does not report its machine has no trouble', async () => {
       const { machineTrouble: _unknown, ...older } = TRAINER;
       await one.members.register(older as NewMember, LEASE_MS);
       expect(await two.members.list()).toMatchObject([{ role: 'trainer', machineTrouble: null }]);

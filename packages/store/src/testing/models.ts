@@ -81,7 +81,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       expect(await store.models.findByName('local', 'agent')).toEqual({ kind: 'ambiguous', models: [first, second] });
     });
 
-    it('rollouts begin after the last supervised job, else at step 0, whatever was deleted', async () => {
+    it('rollouts start after the last supervised job, else at step 0, regardless of deletions', async () => {
       const { id } = await addModel(store);
       await train(store, id, 'checkpoints/1');
       expect(await store.checkpoints.rolloutsBeganAt(id, 1)).toBe(0);

@@ -19,7 +19,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    it('every surviving checkpoint is listed exactly once, whatever is deleted between the pages', async () => {
+    it('every surviving checkpoint is listed exactly once, regardless of deletions between the pages', async () => {
       let run = 0;
       const order = fc.constantFrom('asc' as const, 'desc' as const);
       await fc.assert(
@@ -40,7 +40,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       );
     });
 
-    it('every surviving model is listed exactly once, whatever is deleted between the pages', async () => {
+    it('every surviving model is listed exactly once, regardless of deletions between the pages', async () => {
       let run = 0;
       await fc.assert(
         fc.asyncProperty(deletionPlan(), async (plan) => {
@@ -76,7 +76,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       expect(end).toEqual({ items: [], hasMore: false });
     });
 
-    it('the last page says so, also when it is full', async () => {
+    it('the last page is marked, even if it is full', async () => {
       const model = await addModel(store);
       for (let i = 0; i < 3; i++) await train(store, model.id, null);
       const page = async (limit: number, after: string | null = null) =>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { kindOf, makeMessage, PostgresMessages } from './postgres-messages.ts';
 
-test('messages come whole, however the network cuts what is sent', () => {
+test('messages arrive whole, for any fragmentation by the network', () => {
   const sent = [
     makeMessage('Q', Buffer.from('select 1\0')),
     makeMessage('S', Buffer.alloc(0)),

@@ -5,7 +5,7 @@ import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarne
 const DAY_MS = 24 * 3_600_000;
 
 export function runSuite(makeHarness: MakeHarness): void {
-  describe('runs, and what happens', () => {
+  describe('runs and events', () => {
     let harness: StoreHarness;
     let store: Store;
     let clock: ManualClock;
@@ -70,7 +70,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       });
     });
 
-    it('names are as long as can be asked for; what is longer is cut, and a series of that name goes on', async () => {
+    it('names may have the maximum length; longer ones are cut, and continue the series of that name', async () => {
       const { id: modelId } = await addModel(store);
       const { step } = await begin(modelId);
       // Characters of four bytes each, in an incompressible order.
@@ -83,7 +83,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await read(modelId, name, 'gradient_step')).toMatchObject({ numPlaces: 2 });
     });
 
-    it('a mean lies between the least and the most also where no number holds the sum', async () => {
+    it('a mean is between minimum and maximum, even if the sum overflows', async () => {
       const { id: modelId } = await addModel(store);
       const { step } = await begin(modelId);
       const most = Number.MAX_VALUE;
@@ -147,7 +147,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect((await store.models.get(modelId))?.numGradientSteps).toBe(3);
     });
 
-    it('the points of a job are at the step that it leads to, also behind checkpoints that were deleted', async () => {
+    it('the points of a job are at its resulting step, even after deleted checkpoints', async () => {
       const { id: modelId } = await addModel(store);
       const steps = [];
       for (const [index, deleted] of [[], [], [2], [1, 3]].entries()) {
@@ -210,7 +210,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await store.runs.bestCheckpoint('unknown')).toBeNull();
     });
 
-    it('the states of many models are those of each by itself', async () => {
+    it('the states of many models equal those of each one', async () => {
       const ids: string[] = [];
       for (const name of ['plain', 'trained', 'measured', 'gone', 'bare']) ids.push((await addModel(store, name)).id);
       for (const [index, reward] of [0.5, 0.75, 0.75, 0.25].entries())
@@ -253,7 +253,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await store.runs.bestCheckpoint(ids[2]!)).toEqual(states.get(ids[2]!)?.best);
     });
 
-    it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {
+    it('many points are merged to the requested number, each with its mean, minimum and maximum', async () => {
       const { id: modelId } = await addModel(store);
       const job = await begin(modelId);
       const values = Array.from({ length: 103 }, (_, index) => Math.sin(index) * index);
@@ -293,7 +293,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect((await store.models.get(modelId))?.numGradientSteps).toBe(0);
     });
 
-    it('a run goes with its model, and another model of its name begins anew', async () => {
+    it('a run is removed with its model, and another model of its name starts anew', async () => {
       const { id: modelId } = await addModel(store);
       await log(modelId, 'val', 0.1);
       expect(await store.models.delete(modelId)).toMatchObject({ deletedRun: true });
@@ -329,7 +329,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
-    it('the feed tells what happened in one order, of one entity or of all', async () => {
+    it('the feed lists events in one order, of one entity or of all', async () => {
       const model = await addModel(store);
       const other = await addModel(store, 'agent', 'demo', 'other');
       const job = await begin(model.id);
@@ -385,7 +385,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect((await store.feed.list({}))[0]?.position).toBeGreaterThan(positions.at(-1) ?? 0);
     });
 
-    it('trackers outside are remembered by name: how far each was told, and its runs until their models are forgotten', async () => {
+    it('external trackers are stored by name: the progress of each, and its runs until their models are removed', async () => {
       const { id: modelId } = await addModel(store);
       expect(await store.runs.trackerPosition('mlflow')).toBeNull();
       const run = { id: 'r1', url: null, numGradientSteps: 0 };
@@ -446,7 +446,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await ids({ project: 'two', kind: 'rl', order: 'desc', limit: 1 })).toEqual([second.id]);
     });
 
-    it('usage is told apart by project, key, model, kind and day, of its entity alone', async () => {
+    it('usage is split by project, key, model, kind and day, for its entity only', async () => {
       const usage = { keyId: 'k1', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
       const record = (part: object) =>
         void store.usage.record({ ...usage, promptTokens: 10, completionTokens: 1, ...part });

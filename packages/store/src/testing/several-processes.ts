@@ -27,7 +27,7 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
-    it('a start takes up what the run before it on the same folder left, and nothing of the other', async () => {
+    it("a start recovers the remains of the previous run on the same folder, and none of another's", async () => {
       const models = [await addModel(one, 'a'), await addModel(one, 'b')];
       for (const model of models) await addJob(one, model.id);
       const [mine, theirs] = [await claim(one), await claim(two)];
@@ -94,7 +94,7 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       expect((await one.jobs.list({ modelId: model.id })).items).toHaveLength(1);
     });
 
-    it('what holds a job and lets it go has an effect for whoever answers the request, and for nobody else', async () => {
+    it('holding and releasing a job takes effect from any process', async () => {
       const model = await addModel(one);
       const acts = {
         pause: (store: Store, id: string, completes: () => IdempotentAnswer) => store.jobs.pause(id, completes),

@@ -20,7 +20,7 @@ export function signInSuite(makeHarness: MakeHarness): void {
     const addKey = async (expiresAt: number | null = null) =>
       await store.keys.create({ entityId, name: 'laptop', scopes: ALL_SCOPES, expiresAt });
 
-    it('a session stands for its key, also in another process and after a restart', async () => {
+    it('a session represents its key, in another process and after a restart too', async () => {
       const { secret: _, ...key } = await addKey();
       const { secret, expiresAt } = await store.signIns.openSession(key.id);
       expect(secret).toMatch(/^[\w-]{43}$/);
@@ -101,7 +101,7 @@ export function signInSuite(makeHarness: MakeHarness): void {
       expect(await store.signIns.findSession(session.secret)).not.toBeNull();
     });
 
-    it('what has expired is removed, what has not stays; an unknown key gets none', async () => {
+    it('expired ones are removed, others stay; an unknown key gets none', async () => {
       const { id } = await addKey();
       const session = await store.signIns.openSession(id);
       const link = await store.signIns.createLink(id);

@@ -50,7 +50,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       expect(returned.rows).toEqual([{ id: 'key' }]);
     });
 
-    it('a transaction reads what it wrote; others see all of it or nothing', async () => {
+    it('a transaction reads its own writes; others see all of it or nothing', async () => {
       const [written, seen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const writing = one.transaction(async (queries) => {
         await addEntity(queries, 'a');
@@ -68,7 +68,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       expect(await names(two)).toEqual(['a', 'b']);
     });
 
-    it('one that rejects leaves nothing, and the next begins anew', async () => {
+    it('a rejected one leaves nothing, and the next starts fresh', async () => {
       const failing = one.transaction(async (queries) => {
         await addEntity(queries, 'a');
         throw new Error('not so');
@@ -83,7 +83,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       expect(await names(one)).toEqual(['c']);
     });
 
-    it('writers take turns, over handles and within one, so that what one has read stays true', async () => {
+    it('writers take turns, over handles and within one, so that their reads stay true', async () => {
       const count = async (queries: Queries) => {
         const before = (await names(queries)).length;
         await addEntity(queries, `entity-${before}`);
@@ -92,7 +92,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       expect(await names(one)).toEqual(Array.from({ length: 8 }, (_, index) => `entity-${index}`));
     });
 
-    it('who waits for too long is told that it is busy, and may try again', async () => {
+    it('a caller that waits too long gets busy, and may retry', async () => {
       const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const impatient = await harness.open({ busyTimeoutMs: 1_000 });
       const holding = one.transaction(async (queries) => {
@@ -110,7 +110,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       expect(impatient.trouble).toBeNull();
     });
 
-    it('what is closed refuses, and closing again does nothing', async () => {
+    it('a closed database refuses calls, and closing again does nothing', async () => {
       await two.transaction((queries) => addEntity(queries, 'a'));
       await two.close();
       await two.close();

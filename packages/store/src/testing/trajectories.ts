@@ -99,7 +99,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await store.trajectories.get(`${second}.1.0`)).toMatchObject({ promptDigest: 'a' });
     });
 
-    it('a model with many goes in parts, and is whole or gone to whoever looks meanwhile', async () => {
+    it('a model with many is removed in parts, and readers see all or none of it meanwhile', async () => {
       const { id: modelId } = await addModel(store);
       const other = await addModel(store, 'other');
       const rewards = Array.from({ length: 250 }, () => Array.from({ length: 10 }, (_, index) => index));
@@ -142,7 +142,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
     });
 
-    it('by reward every one comes once, also where many have the same', async () => {
+    it('by reward each comes once, even with equal rewards', async () => {
       const { id: modelId } = await addModel(store);
       const rewards = Array.from({ length: 13 }, (_, group) => Array.from({ length: 9 }, (__, i) => (group * i) % 4));
       await submit(modelId, rewards);
@@ -239,7 +239,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await ids({ modelId })).toEqual([]);
     });
 
-    it('a trajectory whose words are gone says so', async () => {
+    it('a trajectory without its messages is marked', async () => {
       const { id: modelId } = await addModel(store);
       const logId = await log(modelId, 'val', [[1]]);
       clock.advance(DAY_MS);

@@ -95,7 +95,7 @@ export function transferSuite(makeHarness: MakeHarness): void {
       expect(await store.exports.create({ ...input, modelId: model.id, step: 0 })).toBeNull();
     });
 
-    it('keep what they read until they end, and their files until they are deleted', async () => {
+    it('keep their source until they end, and their files until they are deleted', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       const { id } = await queued(model.id, 1);
@@ -139,7 +139,7 @@ export function transferSuite(makeHarness: MakeHarness): void {
       expect((await store.purgeExpired()).numModels).toBe(1);
     });
 
-    it('run again after a restart, and the claim of before has no say', async () => {
+    it('run again after a restart, and the earlier claim is invalid', async () => {
       const model = await addModel(store);
       const { id } = await queued(model.id, 0);
       const before = await claimed();

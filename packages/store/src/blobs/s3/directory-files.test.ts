@@ -51,7 +51,7 @@ test('a path that another machine has stays whole when a file goes, and no objec
   expect(bucket.objects.size).toBe(0);
 });
 
-test('a download that meets the change begins again with what is there now', async () => {
+test('a download that meets the change restarts with the new version', async () => {
   const { machine } = await openBucket();
   const [one, two] = [await machine('one'), await machine('two')];
   await commit(one);

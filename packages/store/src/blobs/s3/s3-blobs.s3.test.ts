@@ -18,7 +18,7 @@ let server: S3Server;
 let network: UnreliableNetwork;
 beforeAll(async () => {
   const program = process.env['TRAINYARD_TEST_S3_SERVER'];
-  assert(program !== undefined, 'the project `s3` says where the server is');
+  assert(program !== undefined, 'the project `s3` starts the server');
   server = await S3Server.start(program);
   network = await unreliableNetwork(server.origin);
 });
@@ -118,7 +118,7 @@ describe('S3Blobs in a bucket', () => {
     return staged;
   }
 
-  it('objects of several parts are what another client reads, with their digest beside them', async () => {
+  it('objects of several parts can be read by another client, with their digest next to them', async () => {
     const blobs = await open();
     // More than two parts.
     const bytes = randomBytes(2 * 8 * 2 ** 20 + 5);
@@ -131,7 +131,7 @@ describe('S3Blobs in a bucket', () => {
     expect(Buffer.compare(Buffer.from(await (await open()).get('groups/large')), bytes)).toBe(0);
   });
 
-  it('bytes that changed in the bucket are called corrupt, of files and of directories', async () => {
+  it('bytes that changed in the bucket are corrupt, of files and of directories', async () => {
     const blobs = await open();
     await blobs.put('file', Buffer.from('as it was'));
     await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/1');
@@ -185,7 +185,7 @@ describe('S3Blobs in a bucket', () => {
     expect(await readdir((await third.localDirectory('checkpoints/1'))!)).toEqual(expect.arrayContaining(['empty']));
   });
 
-  it('a directory is there with its manifest, and what has none is taken away after its time', async () => {
+  it('a directory exists with its manifest, and one without is removed after its time', async () => {
     const blobs = await open();
     const leftover = 'directories/checkpoints/1.dir/00000000-0000-4000-8000-000000000000/weights';
     await second.send(new PutObjectCommand({ Bucket: bucket, Key: leftover, Body: 'of a process that died' }));
@@ -233,7 +233,7 @@ describe('S3Blobs in a bucket', () => {
     expect((await readdir((await reader.localDirectory('checkpoints/1'))!)).toSorted()).toEqual(expected);
   });
 
-  it('a machine whose disk is full says so, keeps nothing of what came, and has it once there is room', async (context) => {
+  it('a machine with a full disk reports it, keeps nothing of the download, and succeeds once there is space', async (context) => {
     const weights = randomBytes(3 * 2 ** 20);
     const blobs = await open();
     await blobs.commitDirectory(await stagedFolder(blobs, weights), 'checkpoints/1');
@@ -272,7 +272,7 @@ describe('S3Blobs in a bucket', () => {
     expect(new Set(await blobs.listKeys())).toEqual(new Set(keys));
   });
 
-  it('the cache keeps what was used last, and what is gone from it is had again', async () => {
+  it('the cache keeps the last used items, and fetches evicted ones again', async () => {
     const cacheDirectory = join(folder, 'small');
     const blobs = await open({ cacheDirectory, cacheBytes: 2_500, cacheKeepsMs: 0 });
     for (const key of ['a', 'b', 'c', 'd']) await blobs.put(key, randomBytes(1_000));
@@ -283,7 +283,7 @@ describe('S3Blobs in a bucket', () => {
     expect((await readdir(join(folder, 'keeping/kept'))).length).toBe(4);
   });
 
-  it('says what is wrong: the key, the bucket, the address', async () => {
+  it('reports the fault: the key, the bucket, the address', async () => {
     const location: S3Location = {
       kind: 's3',
       url,

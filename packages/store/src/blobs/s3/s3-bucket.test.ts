@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { type BucketRequest, S3Bucket } from './s3-bucket.ts';
 
-test('each request is told once, another try as one, with the bytes of both bodies', async () => {
+test('each request is reported once, its repeats included, with the bytes of both bodies', async () => {
   const answers = [503, 200, 200, 404, 403];
   const server = createServer((request, response) => {
     request.resume();

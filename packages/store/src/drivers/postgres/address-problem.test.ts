@@ -53,12 +53,12 @@ test.each([
   'postgres://u:12/secret@h/d',
   'postgres://u:12#secret@h/d',
   'postgres://u:se?secret@h/d',
-])('of the password in %s nothing is told', (url) => {
+])('nothing of the password in %s is reported', (url) => {
   expect(addressProblem(url, {})).toMatch(/is not a valid address|question mark in the password/);
   expect(addressProblem(url, {})).not.toMatch(/secret|12|34/);
 });
 
-test('the variable that stands in for sslmode is looked at where the driver asks it', () => {
+test('the variable that replaces sslmode is read when the driver needs it', () => {
   expect(problem('', { PGSSLMODE: 'requre' })).toBe(
     'has no sslmode, and the environment variable PGSSLMODE must be one of disable, no-verify, prefer, require, verify-ca, verify-full, got "requre"',
   );

@@ -39,7 +39,7 @@ afterEach(async () => {
 test.each([
   ['the store', () => PostgresSql.open(url)],
   ['a copy that reads from it', () => openRows({ kind: 'postgres', url }, { isAlone: true })],
-])('a connection that fails on this side stays open for nobody: %s', async (_who, openIt) => {
+])('a connection that fails locally stays open for no process: %s', async (_who, openIt) => {
   await expect(openIt()).rejects.toMatchObject({
     code: 'store.unavailable',
     message: expect.stringMatching(/^database postgres:\/\/127.0.0.1:\d+\/there: cannot connect \(SASL: /),
@@ -64,7 +64,7 @@ test('a certificate that is not there is a fault of the connection, also for a c
     });
 });
 
-test('a listener whose certificate is missing for a while ends nothing, and connects when it is there', async () => {
+test('a listener without its certificate for a while ends nothing, and connects once it exists', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trainyard-certificate-'));
   const certificate = join(folder, 'authority.pem');
   const connectionString = `${url}?sslmode=verify-full&sslrootcert=${certificate}`;
@@ -81,7 +81,7 @@ test('a listener whose certificate is missing for a while ends nothing, and conn
 });
 
 test.each(['postgres://u:12/3@h:1/d', 'postgres://u:12/3@h', 'postgresql://u/p@h/d'])(
-  'of %s nobody is told a part of the password',
+  'errors of %s contain no part of the password',
   (address) => {
     expect(() => databaseName(address)).toThrow('the address of the database is not valid');
   },
@@ -91,6 +91,6 @@ test.each([
   ['postgres://u:p%2F%40%23@h:5432/d%40x', 'postgres://h:5432/d%40x'],
   ['postgres://u:p@ss@h/d?host=/run/a@b', 'postgres://h/d'],
   ['postgres://', 'postgres://'],
-])('%s is called %s', (address, name) => {
+])('%s is reported as %s', (address, name) => {
   expect(databaseName(address)).toBe(name);
 });

@@ -40,7 +40,7 @@ test.each(['53300', '28P01'])('one that refuses the connection (%s) answers too'
   expect(await answersOf(failed(code))).toBe(true);
 });
 
-test('one that is silent, or behind a pooler that it does not answer, does not', async () => {
+test('a silent server, or one behind an unresponsive pooler, does not', async () => {
   expect(await answersOf()).toBe(false);
   expect(await answersOf(WELCOME)).toBe(false);
 });

@@ -19,7 +19,7 @@ import { PostgresSql } from './postgres-sql.ts';
 let cluster: PostgresCluster;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(() => cluster.stop());
@@ -42,7 +42,7 @@ describe('a PostgreSQL database', () => {
     for (const sql of handles) await sql.close();
   });
 
-  it('a database of an earlier schema keeps what it holds; one of a newer schema is refused', async () => {
+  it('a database of an earlier schema keeps its data; one of a newer schema is refused', async () => {
     const first = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, 1) });
     await addEntity(first, 'local');
     await first.close();
@@ -54,7 +54,7 @@ describe('a PostgreSQL database', () => {
     await expect(PostgresSql.open(url)).rejects.toMatchObject({ code: 'store.schema_newer' });
   });
 
-  it('a database in which exports were no jobs is brought up to date, and what points to a job still does', async () => {
+  it('a database from before exports were jobs is migrated, and references to jobs still hold', async () => {
     const before = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, BEFORE_ONE_QUEUE) });
     await fillBeforeOneQueue(before);
     await before.close();
@@ -68,7 +68,7 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
-  it('a disk that is full is told until something is written again', async () => {
+  it('a full disk is reported until a write succeeds', async () => {
     const sql = await PostgresSql.open(url);
     const full = "do $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$";
     await expect(sql.transaction((queries) => queries.query(full, []))).rejects.toMatchObject({
@@ -80,7 +80,7 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
-  it('writers take turns, over handles and within one; readers wait for nobody', async () => {
+  it('writers take turns, over handles and within one; readers wait for none', async () => {
     const [one, two] = [await PostgresSql.open(url), await PostgresSql.open(url)];
     const order: string[] = [];
     const [written, seen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -126,7 +126,7 @@ describe('a PostgreSQL database', () => {
     await expect(one.transaction(numEntities)).rejects.toMatchObject({ code: 'store.closed' });
   });
 
-  it('connections that are lost fail what is under way, and the next call has new ones', async () => {
+  it('lost connections fail running calls, and the next call has new ones', async () => {
     const sql = await PostgresSql.open(url);
     const cut = sql.transaction(async (queries) => {
       await addEntity(queries, 'a');
@@ -149,7 +149,7 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
-  it('whoever waits behind a transaction that gets no answer is told with it, and none waits for each before', async () => {
+  it('calls waiting for an unanswered transaction fail together with it, without one more wait each', async () => {
     const proxy = await PostgresProxy.start([url]);
     const sql = await PostgresSql.open(proxy.addressOf(url), { answerTimeoutMs: 200 });
     proxy.fallSilent();
@@ -190,7 +190,7 @@ describe('a PostgreSQL database', () => {
     for (const sql of [holder, reader]) await sql.close();
   }, 60_000);
 
-  it('what is not there, or does not take a value, is told as the store tells it, without the password', async () => {
+  it("a missing database or refused value gives the store's error, without the password", async () => {
     const nowhere = PostgresSql.open('postgresql://somebody:secret@localhost/x?host=/nowhere');
     await expect(nowhere).rejects.toMatchObject({
       code: 'store.unavailable',
@@ -203,7 +203,7 @@ describe('a PostgreSQL database', () => {
     await store.close();
   });
 
-  it('what text cannot hold is replaced, and JSON keeps it', async () => {
+  it('characters that text cannot hold are replaced, and JSON keeps them', async () => {
     const store = await openPostgresStore(url);
     const entity = await store.keys.ensureEntity('a\0b');
     expect(entity.name).toBe('a\uFFFDb');
@@ -228,7 +228,7 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
-  it('leases and times go by the clock of the server, whatever this machine takes the time for', async () => {
+  it("leases and times use the server's clock, for any local time", async () => {
     const [early, late] = [await openPostgresStore(url), await openPostgresStore(url)];
     const { id } = await addJob(early, (await addModel(early)).id);
     const before = Date.now();
@@ -246,7 +246,7 @@ describe('a PostgreSQL database', () => {
     }
   });
 
-  it('whoever watches the feed is woken by what others add, in this schema, and once more after a lost connection', async () => {
+  it("watchers of the feed are notified of others' rows, in this schema, and once more after a lost connection", async () => {
     const elsewhere = await openPostgresStore(await cluster.createSchema());
     const [one, two] = [await openPostgresStore(url), await openPostgresStore(url)];
     let numWakes = 0;
@@ -266,7 +266,7 @@ describe('a PostgreSQL database', () => {
     expect(numWakes).toBe(4);
   });
 
-  it('a process that stands still in the middle of a transaction loses it, and others write', async () => {
+  it('a process suspended during a transaction loses it, and others can write', async () => {
     const [still, other] = [await PostgresSql.open(url, { idleTransactionMs: 200 }), await PostgresSql.open(url)];
     const written = Promise.withResolvers<void>();
     const moved = Promise.withResolvers<void>();
@@ -284,7 +284,7 @@ describe('a PostgreSQL database', () => {
     for (const sql of [still, other]) await sql.close();
   });
 
-  it('a start waits for as long as one that stands still may keep the others waiting, which is longer than a call does', async () => {
+  it('a start waits longer than a call: as long as a suspended process may block it', async () => {
     const still = await PostgresSql.open(url, { idleTransactionMs: 1_000 });
     const begun = Promise.withResolvers<void>();
     const moved = Promise.withResolvers<void>();
@@ -332,7 +332,7 @@ describe('a PostgreSQL database', () => {
   });
 });
 
-it('a server that goes away and comes back is told of meanwhile, and answers again', async () => {
+it('an unavailable server is reported meanwhile, and answers again once it is back', async () => {
   const away = await PostgresCluster.start(process.env['TRAINYARD_TEST_POSTGRES']!);
   try {
     const url = await away.createSchema();
@@ -354,7 +354,7 @@ it('a server that goes away and comes back is told of meanwhile, and answers aga
   }
 });
 
-it('an address that cannot be read is refused without being told', async () => {
+it('an unreadable address is refused without being printed', async () => {
   await expect(openPostgresStore('postgres://u:se#cret@host/db')).rejects.toMatchObject({
     code: 'store.unavailable',
     message: expect.not.stringMatching(/se#?cret/),
@@ -380,7 +380,7 @@ it.each([
   ],
   ['SASL: client password must be a string', '; the server requires a password: set PGPASSWORD or PGPASSFILE'],
   ['something new', ''],
-])('whatever keeps a connection from being made, the database is unavailable: %s', (message, remedy) => {
+])('the database is unavailable if a connection fails for any reason: %s', (message, remedy) => {
   expect(connectionFault(new Error(message), 'd')).toMatchObject({
     code: 'store.unavailable',
     message: `database d: cannot connect (${message})${remedy}`,
@@ -390,7 +390,7 @@ it.each([
   });
 });
 
-it('what PostgreSQL did not say stays as it is', () => {
+it('errors that are not from PostgreSQL stay unchanged', () => {
   for (const error of [new Error('a bug'), Object.assign(new Error('x'), { code: '42601' }), 'text'])
     expect(postgresFault(error, 'd')).toBe(error);
 });

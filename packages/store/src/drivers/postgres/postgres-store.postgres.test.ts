@@ -10,7 +10,7 @@ import { PostgresSql } from './postgres-sql.ts';
 let cluster: PostgresCluster;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
-  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(() => cluster.stop());

@@ -1,5 +1,5 @@
 // Separate process for the crash and concurrency tests: works through the jobs of one database and prints
-// what was acknowledged. Starts at a line on standard input, so that several can start together. Usage:
+// the acknowledged steps. Starts at a line on standard input, so that several can start together. Usage:
 // job-churn.fixture.ts <database> <worker id> <drain | forever>
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -47,7 +47,7 @@ test('room of removed rows goes back to the file system', async () => {
   await database.close();
 });
 
-test('a file of before gives room back from its next start on, and keeps what is in it', async () => {
+test('an old file shrinks from its next start on, and keeps its data', async () => {
   const made = new SqliteSql(path);
   await fill(made);
   await made.query('delete from ballast where rowid > 2', []);

@@ -27,7 +27,7 @@ test('each release frees one part until none is left', () => {
   expect(reserve.release()).toBe(false);
 });
 
-test('a store has a reserve where it was asked for one, for its owner alone', async () => {
+test('a store has a reserve on request, readable only by its owner', async () => {
   const path = folder();
   const plain = await openSqliteStore(join(path, 'plain.db'));
   await plain.close();

@@ -42,7 +42,7 @@ describe('the database file', () => {
     await database.close();
   });
 
-  it('keeps what was written when it is opened again', async () => {
+  it('keeps written data when it is opened again', async () => {
     const before = await openSqliteStore(path);
     const model = await addModel(before);
     await before.close();
@@ -67,7 +67,7 @@ describe('the database file', () => {
     await database.close();
   });
 
-  it('a database of the first schema is brought up to date with what it holds', async () => {
+  it('a database of the first schema is migrated with its data', async () => {
     const first = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, 1) });
     await rowOf(first, `insert into entities values ('e', 'local', 1)`);
     await rowOf(
@@ -85,7 +85,7 @@ describe('the database file', () => {
     await store.close();
   });
 
-  it('published migrations say here what they have always said', () => {
+  it('published migrations are unchanged', () => {
     const digests = MIGRATIONS.map(({ sql }) =>
       createHash('sha256').update(sql(SQLITE_WORDS)).digest('hex').slice(0, 16),
     );
@@ -101,7 +101,7 @@ describe('the database file', () => {
     ]);
   });
 
-  it('a database in which exports were no jobs is brought up to date, and what points to a job still does', async () => {
+  it('a database from before exports were jobs is migrated, and references to jobs still hold', async () => {
     const before = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, BEFORE_ONE_QUEUE) });
     await fillBeforeOneQueue(before);
     await before.close();
@@ -127,7 +127,7 @@ describe('the database file', () => {
     );
   });
 
-  it('a file that is no database is called corrupt, by name', async () => {
+  it('a file that is no database is corrupt, and named', async () => {
     await new SqliteSql(path).close();
     await writeFile(path, 'not a database at all '.repeat(100));
     const corrupt = expect.objectContaining({ code: 'store.corrupt', message: expect.stringContaining(path) });
@@ -173,7 +173,7 @@ describe('the database file', () => {
     await database.close();
   });
 
-  it('a lock held by another process for too long is called busy', async () => {
+  it('a lock held too long by another process gives busy', async () => {
     const database = new SqliteSql(path, { busyTimeoutMs: 20 });
     const other = new DatabaseSync(path);
     other.exec('begin immediate');
@@ -200,7 +200,7 @@ describe('the database file', () => {
     await database.close();
   });
 
-  it('transactions take turns, and what is asked meanwhile sees the whole of one or nothing', async () => {
+  it('transactions take turns, and a concurrent read sees all of one or nothing', async () => {
     const database = new SqliteSql(path);
     const order: string[] = [];
     const addEntities = (name: string) =>
@@ -229,7 +229,7 @@ describe('the database file', () => {
     await expect(count()).rejects.toMatchObject({ code: 'store.closed' });
   });
 
-  it('what waits when the database is closed is told so', async () => {
+  it('waiting calls fail when the database is closed', async () => {
     const database = new SqliteSql(path, { busyTimeoutMs: 600_000 });
     const other = new DatabaseSync(path);
     other.exec('begin immediate');
@@ -239,7 +239,7 @@ describe('the database file', () => {
     other.close();
   });
 
-  it('only its owner can read it, whatever the umask and whoever made it', async () => {
+  it('only its owner can read it, with any umask and creator', async () => {
     const mode = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
     const store = await openSqliteStore(path);
     await addModel(store);
@@ -252,7 +252,7 @@ describe('the database file', () => {
     await store.close();
   });
 
-  it('a place that cannot be written is called unavailable', async () => {
+  it('a path that cannot be written is unavailable', async () => {
     await writeFile(join(directory, 'below'), 'a file where a folder should be');
     await expect(openSqliteStore(path)).rejects.toMatchObject({ code: 'store.unavailable' });
     await chmod(join(directory, 'below'), 0o600);

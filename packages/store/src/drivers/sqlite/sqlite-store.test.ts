@@ -42,7 +42,7 @@ storeSuite('SQLite', async () => {
   };
 });
 
-it('whoever watches the feed is woken behind the commit of what this process adds, and of nothing else', async () => {
+it('watchers of the feed are notified after the commit of rows added by this process, and of nothing else', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-feed-'));
   const path = join(directory, 'store.sqlite');
   const [store, other] = [await openSqliteStore(path), await openSqliteStore(path)];
@@ -67,7 +67,7 @@ it('whoever watches the feed is woken behind the commit of what this process add
   await rm(directory, { recursive: true });
 });
 
-it('what is rolled back wakes nobody, also behind the next commit', async () => {
+it('a rollback notifies no watcher, nor does the next commit', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-feed-'));
   const path = join(directory, 'store.sqlite');
   const store = await openSqliteStore(path);
@@ -94,7 +94,7 @@ it('what is rolled back wakes nobody, also behind the next commit', async () => 
   await rm(directory, { recursive: true });
 });
 
-it('a sign-in that somebody made up is refused without a turn among those who write', async () => {
+it('an invented sign-in is refused without waiting among writers', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-sign-ins-'));
   const path = join(directory, 'store.sqlite');
   const store = await openSqliteStore(path);

@@ -29,7 +29,7 @@ function twoProcesses() {
   };
 }
 
-test('a beginning whose commit was not answered is no request in progress: it may come again, here at once', async () => {
+test('a start whose commit was not answered is no request in progress: it may repeat, here at once', async () => {
   const { one, breaks } = twoProcesses();
   breaks.push('behind');
   await expect(one.begin(request())).rejects.toMatchObject({ code: 'store.unavailable' });
@@ -56,7 +56,7 @@ test('one that could not be given up is given up as soon as the database takes i
   }
 });
 
-test('giving up late takes nothing from a request that has begun since, here or in another process', async () => {
+test('giving up late takes nothing from a request that has started since, here or in another process', async () => {
   vi.useFakeTimers();
   try {
     for (const isHere of [true, false]) {
@@ -89,7 +89,7 @@ test('an answer that was kept stays kept when its request is given up', async ()
   one.close();
 });
 
-test('a request stays in progress for as long as somebody is at it', async () => {
+test('a request stays in progress as long as a process works on it', async () => {
   vi.useFakeTimers();
   try {
     const { one, two } = twoProcesses();

@@ -248,7 +248,7 @@ export async function keepSnapshot(
 ): Promise<{ replacedKeys: string[] }> {
   const held = await tables.jobs.held(jobId, fencingToken);
   assert(isTrainingJob(held), 'only training has snapshots');
-  assert(snapshot.directoryKey.startsWith(snapshotsOf(jobId)), 'its key says whose it is');
+  assert(snapshot.directoryKey.startsWith(snapshotsOf(jobId)), 'its key identifies its owner');
   await tables.jobs.setSnapshot(jobId, snapshot);
   const former = [held.snapshot?.directoryKey ?? null, ...(await tables.announcedKeys.take(snapshotsOf(jobId)))];
   return { replacedKeys: await tables.checkpoints.unreferenced(former) };

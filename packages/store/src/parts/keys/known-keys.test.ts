@@ -30,7 +30,7 @@ beforeEach(() => {
 const put = (secret: string, found: FoundKey = FOUND) => rows.set(digestOf(secret).toString('hex'), found);
 const remove = (secret: string) => rows.delete(digestOf(secret).toString('hex'));
 
-test('a key is looked for once while the database is as it was', async () => {
+test('a key is read once while the database is unchanged', async () => {
   put('a');
   for (const now of [0, 1, 1_000_000]) expect(await known.verify('a', now)).toEqual(CALLER);
   expect(numLooks).toBe(1);
@@ -39,7 +39,7 @@ test('a key is looked for once while the database is as it was', async () => {
   expect(await known.verify('a', 1)).toBeNull();
 });
 
-test('and each time where the database does not tell', async () => {
+test('and each time if the database does not report changes', async () => {
   version = null;
   put('a');
   for (const now of [0, 1]) expect(await known.verify('a', now)).toEqual(CALLER);
@@ -73,7 +73,7 @@ test('over a network a key holds as it was read last while the database is away,
   await expect(remembering.verify('a', 20)).rejects.toBe(gone);
 });
 
-test('a change while it is looked for is seen by the next look', async () => {
+test('a change during a read is seen by the next read', async () => {
   put('a');
   const looking = known.verify('a', 0);
   version = 2;
@@ -82,7 +82,7 @@ test('a change while it is looked for is seen by the next look', async () => {
   expect(await known.verify('a', 0)).toBeNull();
 });
 
-test('what this process changes counts at once, also for a look that is under way', async () => {
+test('a change by this process takes effect at once, even during a read', async () => {
   put('a');
   await known.verify('a', 0);
   remove('a');
@@ -96,7 +96,7 @@ test('what this process changes counts at once, also for a look that is under wa
   expect(await known.verify('b', 2)).toBeNull();
 });
 
-test('a key ends at its time, and one that is not there is looked for each time', async () => {
+test('a key ends at its time, and a missing one is read each time', async () => {
   put('a', { caller: CALLER, expiresAt: 100 });
   expect(await known.verify('a', 99)).toEqual(CALLER);
   expect(await known.verify('a', 100)).toBeNull();

@@ -48,7 +48,7 @@ test.each([['before'], ['behind']])(
   },
 );
 
-test('usage that comes after the end of the database is tried once, and not for ever', async () => {
+test('usage after the end of the database is tried once, not forever', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const sql = new MemorySql(new MemoryDatabase());
