@@ -73,16 +73,16 @@ it('outcomes of many trajectories are written in parts, before their event', asy
   const queued = () => store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
   expect(await most(queued)).toBeLessThan(300);
   const { id, fencingToken } = await claim(store);
-  const tell = (outcome: string) =>
+  const writeOutcomes = (outcome: string) =>
     store.jobs.appendEvent(id, fencingToken, {
       type: 'training_started',
       data: {},
       dedupeKey: 'training_started',
       outcomes: rewards.map((group) => group.map((_, index) => ({ outcome, advantage: index }))),
     });
-  expect(await most(() => tell('trained'))).toBeLessThan(120);
+  expect(await most(() => writeOutcomes('trained'))).toBeLessThan(120);
   // Reported once, also by the worker that continues the job.
-  await tell('context_only');
+  await writeOutcomes('context_only');
   let after: string | null = null;
   let numTold = 0;
   do {

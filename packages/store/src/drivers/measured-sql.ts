@@ -16,11 +16,11 @@ export interface DatabaseCall {
 /** The same database, reporting each call. */
 export class MeasuredSql implements Sql {
   readonly #sql: Sql;
-  readonly #tell: (call: DatabaseCall) => void;
+  readonly #report: (call: DatabaseCall) => void;
 
-  constructor(sql: Sql, tell: (call: DatabaseCall) => void) {
+  constructor(sql: Sql, onCall: (call: DatabaseCall) => void) {
     this.#sql = sql;
-    this.#tell = tell;
+    this.#report = onCall;
   }
 
   query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
@@ -84,7 +84,7 @@ export class MeasuredSql implements Sql {
     roundTrips: () => number,
     work: () => Promise<Result>,
   ): Promise<Result> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     let outcome = 'ok';
     try {
       return await work();
@@ -92,7 +92,7 @@ export class MeasuredSql implements Sql {
       outcome = error instanceof StoreError ? error.code : 'error';
       throw error;
     } finally {
-      this.#tell({ kind, outcome, seconds: (performance.now() - begun) / 1000, roundTrips: roundTrips() });
+      this.#report({ kind, outcome, seconds: (performance.now() - startedAt) / 1000, roundTrips: roundTrips() });
     }
   }
 }

@@ -55,9 +55,9 @@ async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
   const { rows } = await client.query<{ version: string }>(`select current_setting('server_version') as version`);
   const times: number[] = [];
   for (let i = 0; i < NUM_ROUND_TRIPS; i++) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await client.query('select 1');
-    times.push(performance.now() - begun);
+    times.push(performance.now() - startedAt);
   }
   const major = Number(rows[0]?.version.split('.')[0]);
   const schema = await PostgresSql.versionOf(url);
@@ -98,10 +98,10 @@ async function aboutConnections(client: pg.Client): Promise<Finding> {
 }
 
 async function aboutClock(client: pg.Client): Promise<Finding> {
-  const begun = Date.now();
+  const startedAt = Date.now();
   const { rows } = await client.query<{ now: string }>('select extract(epoch from clock_timestamp()) as now');
   const ended = Date.now();
-  const seconds = ((begun + ended) / 2 - 1000 * Number(rows[0]?.now)) / 1000;
+  const seconds = ((startedAt + ended) / 2 - 1000 * Number(rows[0]?.now)) / 1000;
   const apart = `${Math.abs(seconds).toFixed(1)} s ${seconds < 0 ? 'behind' : 'ahead of'}`;
   return {
     name: 'database_clock',

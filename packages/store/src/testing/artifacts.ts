@@ -85,8 +85,8 @@ export function artifactSuite(makeHarness: MakeHarness): void {
       const added = [];
       for (const digest of ['a', 'b', 'c']) added.push(await add(digest));
       const other = await add('x', { name: 'other' });
-      const elsewhere = await add('y', { project: 'elsewhere' });
-      expect((await store.artifacts.list({ entityId })).items).toEqual([...added, other, elsewhere]);
+      const inOtherProject = await add('y', { project: 'elsewhere' });
+      expect((await store.artifacts.list({ entityId })).items).toEqual([...added, other, inOtherProject]);
       expect((await store.artifacts.list({ entityId, project: 'demo' })).items).toEqual([...added, other]);
       const page = await store.artifacts.list({ ...name(), limit: 2 });
       expect(page).toEqual({ items: added.slice(0, 2), hasMore: true });

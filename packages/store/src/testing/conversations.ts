@@ -54,9 +54,9 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       expect(await other.conversations.find(key)).toEqual(made);
       expect(await other.conversations.findItem(key, 'a')).toEqual(item('a'));
       expect(await other.conversations.findItem(key, 'd')).toBeNull();
-      const told: number[] = [];
-      await store.conversations.readAll(key, { before: async (numBytes) => void told.push(numBytes) });
-      expect(told).toEqual([items.reduce((sum, { item: text }) => sum + Buffer.byteLength(text), 0)]);
+      const sizes: number[] = [];
+      await store.conversations.readAll(key, { before: async (numBytes) => void sizes.push(numBytes) });
+      expect(sizes).toEqual([items.reduce((sum, { item: text }) => sum + Buffer.byteLength(text), 0)]);
       const changed = await store.conversations.setMetadata(key, '{"topic":"🚂"}');
       expect(changed).toEqual(await other.conversations.find(key));
       expect(changed?.metadata).toBe('{"topic":"🚂"}');
@@ -186,9 +186,9 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       const [here, there] = [store, await harness.open({ clock: clock.read })];
       const begin = async (id: string) => {
         const live = { ...answer({ id }), status: 'in_progress', leaseMs: 30_000 } as const;
-        const begun = await here.keptAnswers.begin(live);
-        if (typeof begun === 'string') throw new Error(begun);
-        return begun;
+        const started = await here.keptAnswers.begin(live);
+        if (typeof started === 'string') throw new Error(started);
+        return started;
       };
       const [one, two] = [await begin('one'), await begin('two')];
       const done = { status: 'completed', answer: '{}', itemIds: [] } as const;

@@ -17,9 +17,9 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
       const first = await addJob(store, one.id);
       const second = await addJob(store, one.id);
-      const elsewhere = await addJob(store, two.id);
+      const otherJob = await addJob(store, two.id);
       expect(await store.jobs.pause(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued' } });
-      expect((await claim(store)).id).toBe(elsewhere.id);
+      expect((await claim(store)).id).toBe(otherJob.id);
       expect(await store.jobs.claim('worker-a', 1000)).toBeNull();
       expect(await store.jobs.resume(first.id)).toMatchObject({ kind: 'done', job: { pausedAt: null } });
       const held = await claim(store);

@@ -34,9 +34,9 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
     });
     const begin = async (at: Store, id: string, fields: Partial<NewLiveAnswer> = {}): Promise<LiveAnswer> => {
       const live = { ...answer(id), status: 'queued', itemIds: [], leaseMs: 30_000, ...fields } as const;
-      const begun = await at.keptAnswers.begin(live);
-      if (typeof begun === 'string') throw new Error(begun);
-      return begun;
+      const started = await at.keptAnswers.begin(live);
+      if (typeof started === 'string') throw new Error(started);
+      return started;
     };
     const isKnown = async (id: string, where = scope) => (await store.keptAnswers.find(where, id)) !== null;
     /** Incompressible text. */
@@ -58,11 +58,11 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
     it('report the bytes of their texts without unpacking them', async () => {
       const text = JSON.stringify('ä'.repeat(100_000));
       await store.keptAnswers.keep(answer('a', { answer: text, input: '[]' }));
-      const told: number[] = [];
-      const tell = async (numBytes: number) => void told.push(numBytes);
-      await store.keptAnswers.findWhole(scope, 'a', tell);
-      expect(await store.keptAnswers.findItem(scope, 'msg_a', tell)).toEqual({ id: 'a', answer: text });
-      expect(told).toEqual([200_004, 200_002]);
+      const reportedSizes: number[] = [];
+      const recordSize = async (numBytes: number) => void reportedSizes.push(numBytes);
+      await store.keptAnswers.findWhole(scope, 'a', recordSize);
+      expect(await store.keptAnswers.findItem(scope, 'msg_a', recordSize)).toEqual({ id: 'a', answer: text });
+      expect(reportedSizes).toEqual([200_004, 200_002]);
       const refuse = () => Promise.reject(new Error('no room'));
       await expect(store.keptAnswers.findWhole(scope, 'a', refuse)).rejects.toThrow('no room');
       await expect(store.keptAnswers.findItem(scope, 'msg_a', refuse)).rejects.toThrow('no room');

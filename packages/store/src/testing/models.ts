@@ -66,8 +66,8 @@ export function modelSuite(makeHarness: MakeHarness): void {
       expect(results.map((result) => result.kind).toSorted()).toEqual(['created', 'exists']);
       const [model, same] = results.map((result) => (result.kind === 'warm_start_missing' ? null : result.model));
       expect(model).toEqual(same);
-      const elsewhere = await store.models.create({ ...input, project: 'other', baseModel: 'first' });
-      expect(elsewhere.kind).toBe('created');
+      const inOtherProject = await store.models.create({ ...input, project: 'other', baseModel: 'first' });
+      expect(inOtherProject.kind).toBe('created');
     });
 
     it('a bare name finds one model, none, or the list of candidates', async () => {

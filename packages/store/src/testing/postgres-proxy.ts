@@ -35,12 +35,12 @@ export class PostgresProxy {
     const proxy = new PostgresProxy(server, directory);
     let numConnections = 0;
     server.on('connection', (client) => {
-      const behind = connectTo(urls[numConnections++ % urls.length] ?? '');
-      for (const socket of [client, behind]) {
+      const upstream = connectTo(urls[numConnections++ % urls.length] ?? '');
+      for (const socket of [client, upstream]) {
         proxy.#sockets.add(socket);
         socket.on('error', () => undefined).on('close', () => proxy.#sockets.delete(socket));
       }
-      if (!proxy.#isSilent) relay(client, behind);
+      if (!proxy.#isSilent) relay(client, upstream);
     });
     server.listen(join(directory, SOCKET_NAME));
     await once(server, 'listening');

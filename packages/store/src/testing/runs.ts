@@ -316,8 +316,8 @@ export function runSuite(makeHarness: MakeHarness): void {
       await store.jobs.resume(held.id);
       const again = await claim(store);
       await store.jobs.fail(again.id, again.fencingToken, 'x');
-      const told = (await store.feed.list({ entityId: model.entityId })).filter(({ type }) => type.startsWith('job_'));
-      expect(told.map(({ type, data }) => [type, data['status']])).toEqual([
+      const ended = (await store.feed.list({ entityId: model.entityId })).filter(({ type }) => type.startsWith('job_'));
+      expect(ended.map(({ type, data }) => [type, data['status']])).toEqual([
         ['job_queued', undefined],
         ['job_started', undefined],
         ['job_resumed', 'running'],

@@ -17,18 +17,18 @@ test('each request is reported once, its repeats included, with the bytes of bot
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const told: BucketRequest[] = [];
+  const seen: BucketRequest[] = [];
   const bucket = new S3Bucket({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/bucket`,
     region: 'us-east-1',
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-    onRequest: (request) => told.push(request),
+    onRequest: (request) => seen.push(request),
   });
   await bucket.put('one', Buffer.from('bytes'));
   expect(String(await bucket.get('one'))).toBe('body');
   expect(await bucket.get('none')).toBeNull();
   await expect(bucket.get('mine')).rejects.toMatchObject({ code: 'store.unavailable' });
-  expect(told).toEqual([
+  expect(seen).toEqual([
     { method: 'PUT', outcome: '503', isRetry: false, bytesSent: 5, bytesReceived: 0 },
     { method: 'PUT', outcome: 'ok', isRetry: true, bytesSent: 5, bytesReceived: 4 },
     { method: 'GET', outcome: 'ok', isRetry: false, bytesSent: 0, bytesReceived: 4 },

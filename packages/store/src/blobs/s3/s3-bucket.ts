@@ -209,8 +209,8 @@ export class S3Bucket {
     putPart: (query: string, start: number) => Promise<string>,
   ): Promise<void> {
     const headers = sha256 === null ? {} : { [SHA256_HEADER]: sha256 };
-    const begun = await this.#body({ method: 'POST', name, query: 'uploads=', headers, signal });
-    const uploadId = textOf(String(begun), 'UploadId');
+    const started = await this.#body({ method: 'POST', name, query: 'uploads=', headers, signal });
+    const uploadId = textOf(String(started), 'UploadId');
     if (uploadId === null) throw this.#fault('POST', name, 'returned no upload id');
     const upload = `uploadId=${encodeURIComponent(uploadId)}`;
     try {
@@ -309,9 +309,9 @@ export class S3Bucket {
     const signed = { ...headers, 'x-amz-content-sha256': bytes === undefined ? EMPTY_SHA256 : sha256Of(bytes) };
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted();
-      let said: string;
+      let problem: string;
       let isTold = false;
-      const tell = (outcome: string, response: Response | null) => {
+      const report = (outcome: string, response: Response | null) => {
         // The request of a body that breaks off has been reported already.
         if (isTold) return;
         isTold = true;
@@ -326,24 +326,24 @@ export class S3Bucket {
         const serverMs = Date.parse(response.headers.get('date') ?? '');
         if (!Number.isNaN(serverMs)) this.#clock = { serverMs, at: performance.now() };
         const isAnswer = response.ok || also.includes(response.status);
-        tell(isAnswer ? 'ok' : String(response.status), response);
+        report(isAnswer ? 'ok' : String(response.status), response);
         if (isAnswer) return await read(response);
-        said = `answered ${response.status} ${faultOf(await response.text())}`.trimEnd();
-        if (response.status < 500 && response.status !== 429) throw this.#fault(method, name, said);
+        problem = `answered ${response.status} ${faultOf(await response.text())}`.trimEnd();
+        if (response.status < 500 && response.status !== 429) throw this.#fault(method, name, problem);
       } catch (error) {
         if (error instanceof StoreError || signal?.aborted === true) throw error;
-        tell('unreachable', null);
+        report('unreachable', null);
         const reason = reasonOf(error);
         if (/certificate/i.test(reason)) throw this.#fault(method, name, `${UNTRUSTED} (${reason})`);
-        said = `is unreachable (${reason})`;
+        problem = `is unreachable (${reason})`;
       }
-      if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said} (${MAX_TRIES} attempts)`);
+      if (attempt === MAX_TRIES) throw this.#fault(method, name, `${problem} (${MAX_TRIES} attempts)`);
       await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random()), undefined, signal ? { signal } : {});
     }
   }
 
-  #fault(method: string, name: string | null, said: string): StoreError {
-    return new StoreError('store.unavailable', `${method} of ${this.#place(name)}: the bucket ${said}`);
+  #fault(method: string, name: string | null, problem: string): StoreError {
+    return new StoreError('store.unavailable', `${method} of ${this.#place(name)}: the bucket ${problem}`);
   }
 
   #place(name: string | null): string {

@@ -109,12 +109,12 @@ describe('a PostgreSQL database', () => {
       throw new Error('not so');
     });
     await expect(failing).rejects.toThrow('not so');
-    const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [started, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const holding = one.transaction(async () => {
-      begun.resolve();
+      started.resolve();
       await free.promise;
     });
-    await begun.promise;
+    await started.promise;
     await expect(two.transaction((queries) => addEntity(queries, 'b'))).rejects.toMatchObject({ code: 'store.busy' });
     expect(two.trouble).toBeNull();
     free.resolve();
@@ -247,14 +247,14 @@ describe('a PostgreSQL database', () => {
   });
 
   it("watchers of the feed are notified of others' rows, in this schema, and once more after a lost connection", async () => {
-    const elsewhere = await openPostgresStore(await cluster.createSchema());
+    const otherSchema = await openPostgresStore(await cluster.createSchema());
     const [one, two] = [await openPostgresStore(url), await openPostgresStore(url)];
     let numWakes = 0;
     const end = two.feed.watch(() => (numWakes += 1));
     await expect.poll(() => numWakes).toBe(1);
     const model = await addModel(one);
     await expect.poll(() => numWakes).toBe(2);
-    await addModel(elsewhere);
+    await addModel(otherSchema);
     await cluster.disconnectAll();
     await expect.poll(() => numWakes).toBe(3);
     await addJob(one, model.id);
@@ -262,7 +262,7 @@ describe('a PostgreSQL database', () => {
     end();
     await addJob(one, model.id);
     await addJob(two, model.id);
-    for (const store of [one, two, elsewhere]) await store.close();
+    for (const store of [one, two, otherSchema]) await store.close();
     expect(numWakes).toBe(4);
   });
 
@@ -286,13 +286,13 @@ describe('a PostgreSQL database', () => {
 
   it('a start waits longer than a call: as long as a suspended process may block it', async () => {
     const still = await PostgresSql.open(url, { idleTransactionMs: 1_000 });
-    const begun = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<void>();
     const moved = Promise.withResolvers<void>();
     const standing = still.transaction(async () => {
-      begun.resolve();
+      started.resolve();
       await moved.promise;
     });
-    await begun.promise;
+    await started.promise;
     const starting = await PostgresSql.open(url, { busyTimeoutMs: 50 });
     moved.resolve();
     await expect(standing).rejects.toMatchObject({ code: 'store.unavailable' });

@@ -182,14 +182,14 @@ function toSamplingText(sampling: RecordedSampling | null | undefined): string |
 
 function samplingOf(row: RecordRow): Pick<NewChoiceRecord, 'sampling'> {
   if (row.sampling === null) return {};
-  const told = JSON.parse(row.sampling) as Omit<RecordedSampling, 'trace'> | null;
-  if (told === null) return { sampling: null };
+  const stored = JSON.parse(row.sampling) as Omit<RecordedSampling, 'trace'> | null;
+  if (stored === null) return { sampling: null };
   const { drawn_logprobs: logprobs, kept_tokens: kept } = row;
   const trace =
     logprobs === null || kept === null
       ? null
       : { logprobs: new Float32Array(bufferOf(logprobs)), kept: Uint8Array.from(kept) };
-  return { sampling: { ...told, trace } };
+  return { sampling: { ...stored, trace } };
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Int32Array | Float32Array | Uint8Array): Uint8Array {

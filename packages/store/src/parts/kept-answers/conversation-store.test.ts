@@ -99,9 +99,9 @@ test('no text is read before there is room for it', async () => {
   const statements = vi.spyOn(database, 'run');
   for (const [name, [numBytes, read]] of Object.entries(reads)) {
     statements.mockClear();
-    const told: number[] = [];
+    const sizes: number[] = [];
     const refuse = async (bytes: number) => {
-      told.push(bytes);
+      sizes.push(bytes);
       throw new Error('no room');
     };
     await expect(read(refuse), name).rejects.toThrow('no room');
@@ -113,7 +113,7 @@ test('no text is read before there is room for it', async () => {
       0,
     );
     expect(numRead, name).toBeLessThan(100);
-    expect(told, name).toEqual([numBytes]);
+    expect(sizes, name).toEqual([numBytes]);
     expect(await read(async () => {}), name).not.toBeNull();
   }
 });

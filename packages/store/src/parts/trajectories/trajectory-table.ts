@@ -140,10 +140,10 @@ export class TrajectoryTable {
    * Builds rows for trajectories of a set, with the positions of each trajectory and of its model; skips
    * missing ones.
    */
-  async #placed<Told extends PlaceInSet, Row>(
+  async #placed<Item extends PlaceInSet, Row>(
     set: number,
-    all: readonly Told[],
-    toRow: (told: Told, position: number, modelPosition: number) => Row,
+    all: readonly Item[],
+    toRow: (item: Item, position: number, modelPosition: number) => Row,
   ): Promise<Row[]> {
     if (all.length === 0) return [];
     let [first, last] = [Infinity, -Infinity];
@@ -160,9 +160,9 @@ export class TrajectoryTable {
     const places = new Map(
       found.map((row) => [nameOf({ groupIndex: row.group_index, trajectoryIndex: row.trajectory_index }), row]),
     );
-    return all.flatMap((told) => {
-      const place = places.get(nameOf(told));
-      return place === undefined ? [] : [toRow(told, place.position, place.model_position)];
+    return all.flatMap((item) => {
+      const place = places.get(nameOf(item));
+      return place === undefined ? [] : [toRow(item, place.position, place.model_position)];
     });
   }
 
