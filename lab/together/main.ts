@@ -146,11 +146,11 @@ async function runPairing(
     await ownService({ dataDirectory, environment: { TRAINYARD_MODEL: modelPath, ...place, ...environment } });
   service = await start();
   const killings: Promise<void>[] = [];
-  const isElsewhere = { sampling: 'TRAINYARD_VLLM' in environment, training: 'TRAINYARD_TRAINER_URL' in environment };
+  const isRemote = { sampling: 'TRAINYARD_VLLM' in environment, training: 'TRAINYARD_TRAINER_URL' in environment };
   const onTurn = async (turn: 'sampling' | 'training', step: number): Promise<void> => {
     await Promise.all(killings.splice(0));
-    turns.take(takenBy(turn, isElsewhere));
-    if (turn === 'sampling' && isElsewhere.sampling) await untilSampled();
+    turns.take(takenBy(turn, isRemote));
+    if (turn === 'sampling' && isRemote.sampling) await untilSampled();
     log(`step ${step}: ${turn}`);
     const begin = (killing: Promise<void>): void => {
       // Its failure is reported when it is awaited, after the client's end.
@@ -165,7 +165,7 @@ async function runPairing(
           // It checks the sampler at its start.
           turns.take('both');
           service = await start();
-          turns.take(takenBy('training', isElsewhere));
+          turns.take(takenBy('training', isRemote));
           log('the service is back');
         }),
       );
@@ -189,8 +189,8 @@ async function runPairing(
 }
 
 /** A part on this machine needs no server: both are stopped. */
-function takenBy(turn: 'sampling' | 'training', isElsewhere: Record<'sampling' | 'training', boolean>): Turn {
-  return isElsewhere[turn] ? turn : turn === 'sampling' ? 'training' : 'sampling';
+function takenBy(turn: 'sampling' | 'training', isRemote: Record<'sampling' | 'training', boolean>): Turn {
+  return isRemote[turn] ? turn : turn === 'sampling' ? 'training' : 'sampling';
 }
 
 async function runClient(

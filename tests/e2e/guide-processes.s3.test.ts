@@ -31,7 +31,7 @@ const [SCALING, OPERATIONS] = ['docs/guide/scaling.md', 'docs/guide/operations.m
 const VLLM =
   'it needs vLLM (6 to 12 GB): `npm run lab -- vllm` runs such servers, `npm run lab -- scale-out` checks the flags with its parser';
 const SKYRL = 'it needs SkyRL (2 GB): `npm run lab -- skyrl` runs it';
-const ELSEWHERE = 'another machine is needed';
+const REMOTE = 'another machine is needed';
 /** Commands that no test on one machine can run unchanged, each with its reason. */
 const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
   ['KEY="$(openssl rand -hex 32)"', VLLM],
@@ -41,11 +41,11 @@ const NOT_RUN: readonly (readonly [begin: string, reason: string])[] = [
   ['done', 'it needs four GPUs'],
   ['uv pip install', SKYRL],
   ['python -m skyrl.tinker.api', SKYRL],
-  ['ssh -N -L', ELSEWHERE],
-  ['rsync -a', ELSEWHERE],
+  ['ssh -N -L', REMOTE],
+  ['rsync -a', REMOTE],
   [
     'TRAINYARD_TRAINER_KEY=tml-…',
-    'it needs an account of the hosted service; `servers-elsewhere.test.ts` uses a stand-in',
+    'it needs an account of the hosted service; `remote-servers.test.ts` uses a stand-in',
   ],
   [
     'trainyard serve --role engine --host 127.0.0.1 --port 8420 --engine-url',

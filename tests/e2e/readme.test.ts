@@ -20,7 +20,7 @@ const README_PORT = 8420;
 const BLOCKS = blocksOf('README.md').filter(({ mark }) => mark !== 'illustration');
 const ART_BLOCKS = blocksOf('docs/guide/from-art.md');
 /** Blocks whose commands have their own tests: the start below, the demo in `demo.test.ts`. */
-const ELSEWHERE = ['npm start\n', 'npm run demo\n'];
+const REMOTE = ['npm start\n', 'npm run demo\n'];
 const TIMEOUT_MS = 600_000;
 const hasNewestArt = (await installedArtReleases()).includes('art-newest');
 
@@ -75,7 +75,7 @@ describe('the README', () => {
   it('runs every one of its blocks', () => {
     const known = [/^export TRAINYARD_API_KEY=/, /^curl /, /^npm install openai/, /task\.mjs/];
     const blocks = BLOCKS.filter((block) => block.language !== '');
-    const unknown = blocks.filter(({ text }) => !ELSEWHERE.includes(text) && !known.some((sign) => sign.test(text)));
+    const unknown = blocks.filter(({ text }) => !REMOTE.includes(text) && !known.some((sign) => sign.test(text)));
     expect(unknown.map(({ text }) => text)).toEqual([]);
     expect(blocks.every(({ language }) => language === 'sh')).toBe(true);
   });

@@ -28,7 +28,7 @@ export function attentiveClient(connection: { readonly baseUrl: string; readonly
         (signal) =>
           send(input, { ...init, signal: AbortSignal.any([signal, ...(init.signal == null ? [] : [init.signal])]) }),
       );
-      if (response.headers.has('x-request-id') || !isElsewhere(response)) return response;
+      if (response.headers.has('x-request-id') || !isForeign(response)) return response;
       await response.body?.cancel();
       throw new TrainyardConnectionError(baseUrl, new Error(`the server is not Trainyard (HTTP ${response.status})`));
     },
@@ -46,7 +46,7 @@ export function isNobodyThere(error: TrainyardConnectionError): boolean {
  * True for a response of another server. A refusal or fault without the mark may come from a proxy in front
  * of the service, but not a missing route.
  */
-function isElsewhere({ ok, status }: Response): boolean {
+function isForeign({ ok, status }: Response): boolean {
   return ok || status === 404 || status === 405;
 }
 

@@ -33,7 +33,7 @@ const PREPARED_CHARACTERS_PER_STEP = 2 * LONG_PROMPT_CHARACTERS;
 /** Share of a long prompt that this thread handles: sending it and reading its tokens. */
 const SENT_CHARACTERS = LONG_PROMPT_CHARACTERS / 4;
 /**
- * Maximum prompts and constraints of one tenant made elsewhere at a time, because all tenants share that
+ * Maximum prompts and constraints of one tenant made on another thread at a time, because all tenants share that
  * queue.
  */
 const PREPARING_PER_TENANT = 8;
@@ -46,7 +46,7 @@ export interface IntakeParts {
 }
 
 /**
- * Turns requests into samplable tokens: checks, prompt, constraint. Waits for prompts made elsewhere.
+ * Turns requests into samplable tokens: checks, prompt, constraint. Waits for prompts made on another thread.
  *
  * A burst is processed in a few prompts per step, with tenants in turn; a request that leaves earlier costs
  * only its place in the queue.

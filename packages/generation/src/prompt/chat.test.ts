@@ -177,7 +177,7 @@ describe('a long chat', () => {
   const rendered = async (template: ChatTemplate, prompt: ChatPrompt) =>
     await renderChat(prompt, { template, templateSandbox: null }, AbortSignal.timeout(60_000));
 
-  test('is rendered elsewhere while others go on, and becomes the same prompt', async () => {
+  test('is rendered on another thread while others go on, and becomes the same prompt', async () => {
     const { asked, template, harness } = held();
     const reply = harness.submit({ prompt: long, tenant: 'a', maxTokens: 1 });
     const short = harness.submit({ prompt: chat([user]), maxTokens: 3, ignoreEos: true });
@@ -216,7 +216,7 @@ describe('a long chat', () => {
     expect(asked).toEqual([]);
   });
 
-  test('as a text is encoded elsewhere', async () => {
+  test('as a text is encoded on another thread', async () => {
     const { harness } = held();
     const text = 'x'.repeat(40_000);
     const reply = harness.submit({ prompt: { kind: 'text', text, addSpecialTokens: false }, maxTokens: 1 });
@@ -262,7 +262,7 @@ describe('a template of the request', () => {
     return { harness, sandbox, calls: () => numCalls, own: (rest = {}) => harness.submit({ prompt, ...rest }) };
   }
 
-  test('is rendered elsewhere while other requests go on, and then runs', async () => {
+  test('is rendered on another thread while other requests go on, and then runs', async () => {
     const { harness, sandbox, calls, own } = held();
     const reply = own();
     const other = harness.submit({ maxTokens: 3, ignoreEos: true });

@@ -1,7 +1,7 @@
 import type { Prompt } from '../contract/generate-request.ts';
 
 /**
- * Prompts above this weight are made elsewhere, if possible: this many characters take about 15 ms, and a
+ * Prompts above this weight are made on another thread, if possible: this many characters take about 15 ms, and a
  * step 20 to 150.
  */
 export const LONG_PROMPT_CHARACTERS = 32_768;

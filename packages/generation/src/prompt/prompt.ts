@@ -41,7 +41,7 @@ export interface EncodedPrompt {
 }
 
 /**
- * Encodes a prompt, asynchronously if it is made elsewhere.
+ * Encodes a prompt, asynchronously if it is made on another thread.
  *
  * @param options `longTexts` makes this prompt, unless it is token ids; null: the calling thread does
  * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request

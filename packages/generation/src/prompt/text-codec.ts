@@ -49,16 +49,16 @@ export class TextCodec {
    * @throws {EngineError} engine.template_failed; context_length_exceeded for a text far beyond any context
    */
   async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
-    const elsewhere = isLongPrompt(input) ? this.#longTexts : null;
+    const longTexts = isLongPrompt(input) ? this.#longTexts : null;
     const use = { tenant: ALL_CALLERS, signal };
     if (input.kind === 'text') {
       const ids = await this.#encode(
-        () => elsewhere?.encode(input.text, use) ?? this.#tokenizer.encodeWithSpecial(input.text),
+        () => longTexts?.encode(input.text, use) ?? this.#tokenizer.encodeWithSpecial(input.text),
       );
       return promptIds(ids, input.addSpecialTokens ? this.#borders : null);
     }
-    const isElsewhere = elsewhere !== null && canRender(input, this.#parts);
-    const { tokenIds } = await (isElsewhere ? elsewhere.render(input, use) : renderChat(input, this.#parts, signal));
+    const isLong = longTexts !== null && canRender(input, this.#parts);
+    const { tokenIds } = await (isLong ? longTexts.render(input, use) : renderChat(input, this.#parts, signal));
     return promptIds(tokenIds, input.addSpecialTokens ? this.#borders : null);
   }
 

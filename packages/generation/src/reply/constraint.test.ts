@@ -297,7 +297,7 @@ test('a request without a constraint samples the same next to one with a constra
   expect(beside.tokenIds()).toEqual(alone.tokenIds());
 });
 
-test('while a constraint is compiled elsewhere the model leaves a core for that', () => {
+test('while a constraint is compiled on another thread the model leaves it a core', () => {
   const constraints = Object.assign(new DigitConstraints(), { isCompiling: true });
   const harness = new Harness({ constraints });
   const left: boolean[] = [];

@@ -91,7 +91,7 @@ async function submitted(name: string): Promise<TrainingJob> {
 }
 
 /** Starts a job and cancels it from the other process. @returns milliseconds until the machine left it */
-async function cancelElsewhere(name: string): Promise<number> {
+async function cancelByOther(name: string): Promise<number> {
   const job = await submitted(name);
   await expect.poll(() => work.runs.at(-1)?.jobId, { timeout: 10_000 }).toBe(job.id);
   const run = work.runs.at(-1)!;
@@ -105,14 +105,14 @@ async function cancelElsewhere(name: string): Promise<number> {
 test('a notification has it let go at once, and without any it lets go when it looks', async () => {
   machine.start();
   await expect.poll(() => numWakes, { timeout: 10_000 }).toBeGreaterThan(0);
-  const told = await cancelElsewhere('told');
+  const told = await cancelByOther('told');
   expect(numWakes).toBeGreaterThan(1);
 
   psql('alter table feed disable trigger all');
   await new Promise((over) => setTimeout(over, LOOK_MS));
   const before = numWakes;
   const untold = [];
-  for (const name of ['one', 'two', 'three']) untold.push(await cancelElsewhere(name));
+  for (const name of ['one', 'two', 'three']) untold.push(await cancelByOther(name));
   expect(numWakes).toBe(before);
   console.log(
     `released after ${told.toFixed(0)} ms with a notification, after ${untold.map((ms) => ms.toFixed(0)).join(', ')} ms without: it polls every ${LOOK_MS} ms`,
@@ -137,7 +137,7 @@ test('notifications that come twice, late and for nothing change nothing', async
   await api.jobs.cancel(job.id, 'enough');
   await expect.poll(() => work.runs[0]?.endedAt, { timeout: 10_000 }).not.toBeNull();
   psql(told);
-  await cancelElsewhere('next');
+  await cancelByOther('next');
   expect(work.runs).toHaveLength(2);
   expect((await api.jobs.listEvents({ jobId: job.id }))?.items.map(({ type }) => type)).toEqual(['training_failed']);
 });

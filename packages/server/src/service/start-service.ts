@@ -21,7 +21,7 @@ import { followSteps } from '../hosts/pool/follow-steps.ts';
 import { OwnSteps, stepPublisher } from '../hosts/pool/publish-step.ts';
 import { startUnloading } from '../hosts/pool/retire-unused.ts';
 import { scoreInChild } from '../hosts/pool/score-in-child.ts';
-import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
+import { remoteJobWorkers, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
 import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { refuseMissingModels } from './settings/model-settings.ts';
@@ -134,7 +134,7 @@ export async function startService(
           tracing,
           publish: ownSteps.remembering(publish),
         })
-      : jobWorkersElsewhere(parts);
+      : remoteJobWorkers(parts);
     // Wait for all, so that nothing is undone before it settles.
     const [started, opened, checked] = await Promise.allSettled([
       inference.start(),

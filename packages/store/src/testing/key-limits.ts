@@ -101,24 +101,24 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect(await begun(one, 0)).toEqual(['granted', 'granted', 'granted']);
       expect(await begun(two, 0)).toEqual(['granted', 'refused', 'granted']);
       const [refused] = (await spend(two, { wanted: ['sample'], numInFlight: 1 })).verdicts;
-      expect(refused).toMatchObject({ limit: 'maxRequestsInFlight', freeInMs: null, budget: { numElsewhere: 2 } });
+      expect(refused).toMatchObject({ limit: 'maxRequestsInFlight', freeInMs: null, budget: { numByOthers: 2 } });
       clock.advance(15 * SECOND_MS - 1);
       await spend(two, { numInFlight: 1 });
       expect(await begun(two, 1)).toEqual(['refused', 'refused', 'granted']);
       clock.advance(1);
       expect(await begun(two, 1)).toEqual(['granted', 'granted', 'granted']);
       // The other is back, with the number it reports.
-      expect((await spend(one, { numInFlight: 1 })).budget.numElsewhere).toBe(3);
-      expect((await spend(two, { numInFlight: 0 })).budget.numElsewhere).toBe(1);
-      expect((await spend(one, { numInFlight: 1 })).budget.numElsewhere).toBe(0);
+      expect((await spend(one, { numInFlight: 1 })).budget.numByOthers).toBe(3);
+      expect((await spend(two, { numInFlight: 0 })).budget.numByOthers).toBe(1);
+      expect((await spend(one, { numInFlight: 1 })).budget.numByOthers).toBe(0);
     });
 
     it('places of a process are free when it starts again, and of the others when they end', async () => {
       await spend(one, { numInFlight: 2 });
       await spend(two, { numInFlight: 1 });
       await one.recoverAfterRestart();
-      expect((await spend(two, { numInFlight: 1 })).budget.numElsewhere).toBe(0);
-      expect((await spend(one, {})).budget.numElsewhere).toBe(1);
+      expect((await spend(two, { numInFlight: 1 })).budget.numByOthers).toBe(0);
+      expect((await spend(one, {})).budget.numByOthers).toBe(1);
     });
 
     it('requests started without admission count, and unlimited ones are not counted', async () => {
@@ -156,7 +156,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       await spend(one, { numInFlight: 1, numTokens: 5 });
       clock.advance(24 * 3600 * SECOND_MS + 1);
       await one.purgeExpired();
-      expect((await spend(two, {})).budget).toMatchObject({ usedTokens: 0, numElsewhere: 0 });
+      expect((await spend(two, {})).budget).toMatchObject({ usedTokens: 0, numByOthers: 0 });
     });
   });
 }

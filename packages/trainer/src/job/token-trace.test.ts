@@ -118,7 +118,7 @@ it('the turns of a trajectory are reported in their order, across the histories 
   }
 });
 
-it('a learner elsewhere is traced as well, and without records nothing is', async () => {
+it('a remote learner is traced too, and without records nothing is', async () => {
   const elsewhere = tracesOf(await run({ learner: new ScriptedLearner() }));
   expect(elsewhere).toHaveLength(8);
   const events = await run({ traces: undefined } as never);

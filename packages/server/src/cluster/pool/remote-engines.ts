@@ -38,7 +38,7 @@ const RETRY_AFTER = '5';
 /** Time limit for notifying an engine that an adapter is not needed any more. */
 const RETIRE_MS = 5_000;
 
-export interface EnginesElsewhereOptions {
+export interface RemoteEnginesOptions {
   readonly store: EngineDirectoryOptions['store'];
   readonly secret: EngineSecret;
   /** limits the requests in flight of this process */
@@ -56,12 +56,12 @@ export interface EnginesElsewhereOptions {
  * answer has reached the client.
  */
 export class RemoteEngines implements InferenceBackend {
-  readonly isElsewhere = true;
-  readonly #options: EnginesElsewhereOptions;
+  readonly isRemote = true;
+  readonly #options: RemoteEnginesOptions;
   readonly #engines: EngineDirectory;
   readonly #inferences = new Map<string, ModelInference>();
 
-  constructor(options: EnginesElsewhereOptions) {
+  constructor(options: RemoteEnginesOptions) {
     this.#options = options;
     const { store, secret, times = ENGINE_TIMES, log } = options;
     this.#engines = new EngineDirectory({ store, secret, times, log });

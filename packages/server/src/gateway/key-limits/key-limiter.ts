@@ -92,7 +92,7 @@ class LimitedKey {
   /** Verdict without the store: an admitted request is reported later. */
   judgeAlone(work: LimitedWork, now: number): KeyVerdict {
     const isRecent = performance.now() - this.toldAt < LEASE_MS;
-    const known = this.#knownBudget(now, isRecent ? (this.budget?.numElsewhere ?? 0) : 0);
+    const known = this.#knownBudget(now, isRecent ? (this.budget?.numByOthers ?? 0) : 0);
     const verdict = judge(known, this.limits, work, this.numInFlight);
     if (verdict.kind === 'refused') return verdict;
     // Unreported tokens and requests are not part of the stored budget.
@@ -101,14 +101,14 @@ class LimitedKey {
   }
 
   /** The stored budget, less this process's use since then. */
-  #knownBudget(now: number, numElsewhere: number): KeyBudget {
+  #knownBudget(now: number, numByOthers: number): KeyBudget {
     const told = refilled(this.budget ?? fullBudget(now), this.limits, now);
     const { requestsPerMinute, tokensPerMinute } = this.limits;
     return {
       ...told,
       usedRequests: told.usedRequests + (requestsPerMinute === null ? 0 : this.numBegun),
       usedTokens: told.usedTokens + (tokensPerMinute === null ? 0 : this.numTokens),
-      numElsewhere,
+      numByOthers,
     };
   }
 }

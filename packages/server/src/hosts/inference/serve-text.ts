@@ -50,7 +50,7 @@ class TextHost {
   begin(line: HostLine<EngineHostMessage>): void {
     this.#line = line;
     line.lease.use = this.#opened.coreUse ?? 'alone';
-    // Prompts prepared elsewhere arrive between commands.
+    // Prompts prepared on another thread arrive between commands.
     this.#engine.onWork = () => this.#advance();
     line.send({ kind: 'ready', model: this.#opened.model });
   }

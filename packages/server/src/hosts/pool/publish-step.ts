@@ -11,11 +11,11 @@ const NUM_OWN_STEPS = 64;
 /** Loads new steps in the engines of a back end; does nothing without `publish`, and for base models that are not in memory. */
 export function stepPublisher(
   blobs: Blobs,
-  inference: Pick<InferenceBackend, 'publish' | 'isElsewhere' | 'adapterFormat' | 'isLoaded'>,
+  inference: Pick<InferenceBackend, 'publish' | 'isRemote' | 'adapterFormat' | 'isLoaded'>,
 ): PublishStep {
   return async (baseModel, { digest, directoryKey }, signal) => {
     if (inference.publish === undefined) return null;
-    if (inference.isElsewhere === true)
+    if (inference.isRemote === true)
       return await inference.publish(baseModel, { digest, directoryKey, path: null }, signal);
     // The files may have to be downloaded.
     if (inference.isLoaded?.(baseModel) === false) return null;

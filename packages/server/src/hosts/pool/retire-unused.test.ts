@@ -46,7 +46,7 @@ test('adapters on servers that no model has are retired, unless they may be a st
   expect(asked).toEqual([['own, deleted', 'kept', 'deleted']]);
   expect(retired).toEqual(['own, deleted', 'deleted']);
   // Remote engines do it themselves.
-  await retireUnused({ store, inference: { ...inference, isElsewhere: true }, now: NOW });
+  await retireUnused({ store, inference: { ...inference, isRemote: true }, now: NOW });
   expect(asked).toHaveLength(1);
 });
 

@@ -9,7 +9,7 @@ const EVERY_MS = 3 * 60_000;
 
 interface Unloading {
   readonly store: { readonly checkpoints: Pick<Checkpoints, 'unusedDigests'> };
-  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isElsewhere'>;
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isRemote'>;
   readonly log: (line: string) => void;
   /** Default 3 min. */
   readonly everyMs?: number;
@@ -47,7 +47,7 @@ export async function retireUnused({
   now = Date.now(),
 }: Pick<Unloading, 'store' | 'inference'> & { readonly youngMs?: number; readonly now?: number }): Promise<void> {
   // A remote engine does this itself.
-  if (inference.isElsewhere === true) return;
+  if (inference.isRemote === true) return;
   // Members and adapters are as of the last health check.
   await inference.trouble();
   const models = inference.models.map(({ id }) => inference.of(id));

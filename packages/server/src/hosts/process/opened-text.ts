@@ -23,7 +23,7 @@ export interface OpenedText {
   readonly model: ServedModel;
   /** Text and ids outside generations. */
   readonly codec: TextCodec;
-  /** Use of the cores, which the trainer shares, by steps of this process; null = they compute elsewhere. */
+  /** Use of the cores shared with the trainer, by steps of this process; null = another process computes. */
   readonly coreUse: CoreUse | null;
   health(): Promise<Pick<BackendHealth, 'trouble' | 'members' | 'adapters'>>;
   close(): Promise<void> | void;

@@ -93,7 +93,7 @@ async function run(training: EmbeddedTraining, job: TrainingJobRequest) {
   return { result, losses };
 }
 
-test('a job on a server elsewhere has the losses of one here, and its adapter comes back as a checkpoint', async () => {
+test('a job on a remote server has the same losses as a local one, and its adapter comes back as a checkpoint', async () => {
   const there = await trainingWith({ remote: remote() });
   const first = await run(there, sft('first'));
   const folder = (await blobs.localDirectory('checkpoints/first'))!;
@@ -135,7 +135,7 @@ test('a job on a server elsewhere has the losses of one here, and its adapter co
   expect(readdirSync((await blobs.localDirectory('checkpoints/third'))!)).toContain('optimizer.safetensors');
 });
 
-test('a server that does not answer lets the job wait, and weights from elsewhere are refused with the reason', async () => {
+test('a job waits for a server that does not answer, and foreign weights are refused with the reason', async () => {
   const training = await trainingWith({ remote: { ...remote(), url: 'http://127.0.0.1:59871' } });
   await expect(run(training, sft('waiting'))).rejects.toMatchObject({
     code: 'trainer.remote_unavailable',

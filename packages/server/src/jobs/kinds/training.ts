@@ -68,7 +68,7 @@ export interface TrainingJobsOptions {
    */
   readonly snapshotSteps?: number;
   /** Remote trainer, for its base model. Default: this machine trains all of them. */
-  readonly elsewhere?: TrainerElsewhere | null;
+  readonly remoteTrainer?: RemoteTrainer | null;
   /**
    * Loads a new step in all samplers before its job ends. Default: the first request that names it loads it.
    */
@@ -80,7 +80,7 @@ export interface TrainingJobsOptions {
   readonly log: Log;
 }
 
-export interface TrainerElsewhere {
+export interface RemoteTrainer {
   readonly baseModel: string;
   /** Scores of fixed tokens by that model, to compare the trainer with. */
   readonly scores: () => Promise<FixedScores>;
@@ -187,12 +187,12 @@ export class TrainingJobs implements JobWork<Objective> {
    * @throws {JobFault} `trainer.config_invalid` for a model with another base model than the remote trainer's
    */
   async #baseScores({ baseModel }: Model): Promise<FixedScores | null> {
-    const { elsewhere = null } = this.#options;
-    if (elsewhere === null) return null;
-    if (baseModel === elsewhere.baseModel) return await elsewhere.scores();
+    const { remoteTrainer = null } = this.#options;
+    if (remoteTrainer === null) return null;
+    if (baseModel === remoteTrainer.baseModel) return await remoteTrainer.scores();
     throw new JobFault(
       'trainer.config_invalid',
-      `the base model of this model is ${baseModel}, but the trainer of this service has ${elsewhere.baseModel}: create the model with that one`,
+      `the base model of this model is ${baseModel}, but the trainer of this service has ${remoteTrainer.baseModel}: create the model with that one`,
     );
   }
 
@@ -210,14 +210,14 @@ export class TrainingJobs implements JobWork<Objective> {
 
   /** Runs the job, and repeats it from its last snapshot if its learner is lost or the disk is full. */
   async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace, warning }: HeldBy): Promise<TrainingResult> {
-    const { store, blobs, backend, elsewhere = null, snapshotSteps = 0 } = this.#options;
+    const { store, blobs, backend, remoteTrainer = null, snapshotSteps = 0 } = this.#options;
     const log = this.#logOf(job);
     const copies = new SnapshotCopies({
       store,
       blobs,
       job,
       // The state of a remote trainer's snapshot is on its server, and is replaced by the next snapshot.
-      everySteps: elsewhere === null ? snapshotSteps : 0,
+      everySteps: remoteTrainer === null ? snapshotSteps : 0,
       copy: (directoryKey) => backend.copySnapshot(request.snapshots, directoryKey),
       log,
     });

@@ -38,8 +38,8 @@ async function stored(directoryKey: string, alpha: number, metadata: object | nu
   return { kind: 'adapter', name: directoryKey, project: null, createdAt: 0, directoryKey, digest, base: {} as never };
 }
 
-const HERE = { isElsewhere: false, log: () => {} };
-const ELSEWHERE = { isElsewhere: true, log: () => {} };
+const HERE = { isRemote: false, log: () => {} };
+const REMOTE = { isRemote: true, log: () => {} };
 
 test.each([[null], [{ format: 'pt' }]])(
   'old adapters of the same weights and other alphas are two: %j',
@@ -60,7 +60,7 @@ test.each([[null], [{ format: 'pt' }]])(
     expect(identitiesOf(digest).toSorted()).toEqual([digest, names[0]!, names[2]!].toSorted());
     // A remote engine receives the digest of the file, and derives the same identity from it.
     const files = new AdapterFiles({ blobs, log: () => {} });
-    const asked = await findAdapter(blobs, other, ELSEWHERE);
+    const asked = await findAdapter(blobs, other, REMOTE);
     expect(asked).toMatchObject({ digest, path: null });
     const { adapter } = await files.find({ adapter: asked } as InferenceRequest);
     expect(adapter?.digest).toBe(names[2]);

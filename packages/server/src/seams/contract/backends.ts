@@ -27,7 +27,7 @@ export interface Tokenized {
 export interface ServedAdapter {
   readonly digest: string;
   readonly directoryKey: string;
-  /** Local file for llama.cpp; null if this process needs none because sampling runs elsewhere. */
+  /** Local file for llama.cpp; null if this process needs none because sampling is remote. */
   readonly path: string | null;
 }
 
@@ -91,7 +91,7 @@ export interface InferenceBackend {
   /** Reason why that base model (null: any) is not there now, if engines come and go; null if it is unknown. */
   absence?(id: string | null): RequestError | null;
   /** Other machines read the adapter files. Default false. */
-  readonly isElsewhere?: boolean;
+  readonly isRemote?: boolean;
   /** File that its engines read. Default `peft`. */
   readonly adapterFormat?: AdapterFormat;
   /** @param id of one of `models` */
@@ -167,18 +167,18 @@ const ADAPTER_FILE = 'adapter.gguf';
 
 /**
  * Adapter of a resolved model, or null for the untrained base model. Checks the digests of its files.
- * @param parts.isElsewhere, parts.adapterFormat see {@link InferenceBackend}
+ * @param parts.isRemote, parts.adapterFormat see {@link InferenceBackend}
  * @returns `'missing'` if the checkpoint was deleted after the name was resolved
  * @throws {BackendFailure} `engine.adapter_damaged`
  */
 export async function findAdapter(
   blobs: Blobs,
   model: ResolvedModel,
-  parts: Pick<InferenceBackend, 'isElsewhere' | 'adapterFormat'> & { readonly log: (line: string) => void },
+  parts: Pick<InferenceBackend, 'isRemote' | 'adapterFormat'> & { readonly log: (line: string) => void },
 ): Promise<ServedAdapter | null | 'missing'> {
   if (model.kind === 'base' || model.directoryKey === null || model.digest === null) return null;
   const { digest, directoryKey } = model;
-  if (parts.isElsewhere === true) return { digest, directoryKey, path: null };
+  if (parts.isRemote === true) return { digest, directoryKey, path: null };
   const { adapterFormat = 'peft', log } = parts;
   const path = await intactPath(blobs, model, { digest, directoryKey, adapterFormat, log });
   if (path === null) return 'missing';

@@ -14,7 +14,7 @@ export interface HealthSources {
   readonly store: Pick<Store, 'database' | 'files' | 'members'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
   /** Null without sampling. */
-  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isRemote'> | null;
   /** Null without training and its queue. */
   readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
   /** Limits of the machine. Default: not watched. */
@@ -123,7 +123,7 @@ export class ServiceHealth {
     const members = new Map(
       inference.models.flatMap(({ id }) => (inference.of(id).members?.() ?? []).map((member) => [member.name, member])),
     );
-    if (members.size === 0 && inference.isElsewhere !== true) return { ready: isOwnUp ? 1 : 0, total: 1 };
+    if (members.size === 0 && inference.isRemote !== true) return { ready: isOwnUp ? 1 : 0, total: 1 };
     const ready = [...members.values()].filter(({ state, trouble }) => state === 'up' && trouble === null);
     const draining = [...members.values()].filter(({ state }) => state === 'draining');
     return { ready: ready.length, total: members.size - draining.length };

@@ -6,8 +6,8 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     get models() {
       return inference.models;
     },
-    get isElsewhere() {
-      return inference.isElsewhere === true;
+    get isRemote() {
+      return inference.isRemote === true;
     },
     adapterFormat: inference.adapterFormat ?? 'peft',
     absence: (id) => inference.absence?.(id) ?? null,

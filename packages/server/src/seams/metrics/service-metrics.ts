@@ -15,7 +15,7 @@ import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
 
 export interface MetricSources {
-  inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'>;
+  inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isRemote'>;
   training: Pick<TrainingQueue, 'trouble'>;
   queue: () => Promise<QueueFigures>;
   checkpoints: () => Promise<CheckpointTotals>;
@@ -281,7 +281,7 @@ export class ServiceMetrics {
     if (this.#sources === null) return [];
     const { inference } = this.#sources;
     // Remote engines report their own: two API processes with the same engines would count them twice.
-    if (inference?.isElsewhere === true) return [];
+    if (inference?.isRemote === true) return [];
     return (inference?.models ?? []).map(({ id }) => [id, inference?.of(id).stats() ?? null]);
   }
 

@@ -81,7 +81,7 @@ export async function openJobWorkers(
   });
   const [first] = models;
   const baseModels = models.map(({ id }) => id);
-  const isElsewhere = remote !== null && first !== undefined;
+  const isRemote = remote !== null && first !== undefined;
   const training = new TrainingWorker({
     store,
     blobs,
@@ -89,12 +89,12 @@ export async function openJobWorkers(
     modelPaths,
     ...checked,
     // A remote trainer has one base model.
-    baseModels: isElsewhere ? [first.id] : baseModels,
+    baseModels: isRemote ? [first.id] : baseModels,
     workDirectory,
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
     snapshotSteps: config.snapshotSteps,
-    limits: () => (isElsewhere ? limitsOf(config, backend.remoteMaxRank) : null),
-    elsewhere: isElsewhere ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
+    limits: () => (isRemote ? limitsOf(config, backend.remoteMaxRank) : null),
+    remoteTrainer: isRemote ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
     metrics: metrics.jobs,
     ...(publish && { publish }),
     tracing,
@@ -134,7 +134,7 @@ export function workersTogether(
 }
 
 /** Jobs that other processes take from the database: this process only queues them and waits for them. */
-export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
+export function remoteJobWorkers(parts: JobWorkerParts): JobWorkers {
   // Never started: it queues imports and waits for their rows.
   const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS, baseModels: [] });
   return {

@@ -33,10 +33,10 @@ interface InferenceParts {
  */
 export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
   const { cores, niceness, log } = parts;
-  const isElsewhere = ({ vllmUrls }: ModelConfig): boolean => vllmUrls.length > 0;
-  const here = config.models.filter((model) => !isElsewhere(model));
+  const isRemote = ({ vllmUrls }: ModelConfig): boolean => vllmUrls.length > 0;
+  const here = config.models.filter((model) => !isRemote(model));
   const hostOptions = new Map<string, InferenceHostOptions>();
-  for (const model of config.models.filter(isElsewhere))
+  for (const model of config.models.filter(isRemote))
     hostOptions.set(model.id, await openVllmOptions(model, config, parts));
   const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
   for (const [id, options] of engineOptions) hostOptions.set(id, options);
@@ -54,7 +54,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
     budgetBytes: budgetOf(config, models),
     room,
     log,
-    adapterFormat: config.models.some(isElsewhere) ? 'peft' : 'gguf',
+    adapterFormat: config.models.some(isRemote) ? 'peft' : 'gguf',
     ...(parts.files && { files: parts.files }),
     open: (id, onIdle) => {
       const host = hostOptions.get(id);
@@ -77,10 +77,8 @@ export async function servedPaths(
   const paths = new Map<string, string>();
   // One after the other: a copy in another precision takes all cores and twice the memory of its file.
   for (const model of config.models) {
-    const isElsewhere = model.vllmUrls.length > 0;
-    const { path } = isElsewhere
-      ? model
-      : (await inspectInChild(hostOptionsOf(model, config, parts), parts.log)).served;
+    const isRemote = model.vllmUrls.length > 0;
+    const { path } = isRemote ? model : (await inspectInChild(hostOptionsOf(model, config, parts), parts.log)).served;
     paths.set(model.id, path);
   }
   return (id) => paths.get(id) ?? null;

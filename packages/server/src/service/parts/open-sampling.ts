@@ -38,7 +38,7 @@ export async function openSampling(config: ServiceConfig, { store, ...parts }: S
     const inference = await openInference(config, parts);
     return { inference, modelPaths: (id) => inference.pathOf(id) };
   }
-  if (engineSecret === null) throw new Error('engines elsewhere are asked with a secret');
+  if (engineSecret === null) throw new Error('remote engines need a secret');
   const secret = new EngineSecret(engineSecret);
   const room = new RequestRoom(maxRequests);
   const inference = new RemoteEngines({ store, secret, room, defaultModel, log: parts.log });

@@ -65,7 +65,7 @@ async function playOnOwnServer(): Promise<Report> {
     const numJobs = Number(values.jobs);
     if (numJobs === 1) return await playOn(cluster.url, ownSeeds());
     const seeds = ownSeeds().values();
-    const reports = await Promise.all(Array.from({ length: numJobs }, () => playElsewhere(cluster.url, seeds)));
+    const reports = await Promise.all(Array.from({ length: numJobs }, () => playInProcess(cluster.url, seeds)));
     return reports.reduce(sumOf);
   } finally {
     await cluster.stop();
@@ -73,7 +73,7 @@ async function playOnOwnServer(): Promise<Report> {
 }
 
 /** Plays in a separate process, which has one virtual time and takes another seed after each schedule. */
-async function playElsewhere(server: string, seeds: Iterator<number>): Promise<Report> {
+async function playInProcess(server: string, seeds: Iterator<number>): Promise<Report> {
   const child = fork(fileURLToPath(import.meta.url), [...process.argv.slice(2), '--server', server], {
     execArgv: ['--conditions=@trainyard/source'],
   });

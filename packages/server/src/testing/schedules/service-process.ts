@@ -10,7 +10,7 @@ import { createServer } from '../../gateway/create-server.ts';
 import { ExportWorker } from '../../jobs/kinds/export-worker.ts';
 import { ImportWorker } from '../../jobs/kinds/import-worker.ts';
 import { TrainingWorker } from '../../jobs/kinds/training-worker.ts';
-import { type JobWorkers, jobWorkersElsewhere, workersTogether } from '../../service/parts/job-workers.ts';
+import { type JobWorkers, remoteJobWorkers, workersTogether } from '../../service/parts/job-workers.ts';
 import type { ServiceConfig } from '../../service/settings/config.ts';
 import { type DataConfig, openData } from '../../service/parts/open-data.ts';
 import { ScriptedInference } from '../scripted-inference.ts';
@@ -172,7 +172,7 @@ async function openParts(
   };
   const blobs = bucket === null ? gatedBlobs(opened.blobs, process, faults) : opened.blobs;
   const parts = { store, blobs, modelPaths: (id: string) => (id === BASE_MODEL.id ? `/${id}.gguf` : null), log };
-  const workers = role === 'api' ? jobWorkersElsewhere(parts) : workersHere({ ...parts, workDirectory, pass });
+  const workers = role === 'api' ? remoteJobWorkers(parts) : workersHere({ ...parts, workDirectory, pass });
   cleanups.push(() => workers.stop());
   workers.run();
   cleanups.push(store.feed.watch(() => workers.notify()));

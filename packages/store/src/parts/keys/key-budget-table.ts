@@ -16,7 +16,7 @@ export class KeyBudgetTable {
       keyId,
     );
     if (row === undefined) return null;
-    return { usedRequests: row.used_requests, usedTokens: row.used_tokens, at: row.used_at, numElsewhere: 0 };
+    return { usedRequests: row.used_requests, usedTokens: row.used_tokens, at: row.used_at, numByOthers: 0 };
   }
 
   async put(keyId: string, { usedRequests, usedTokens, at }: KeyBudget): Promise<void> {
@@ -31,7 +31,7 @@ export class KeyBudgetTable {
   }
 
   /** Counts the key's places held by other processes. */
-  async countElsewhere(keyId: string, processId: string, now: number): Promise<number> {
+  async countByOthers(keyId: string, processId: string, now: number): Promise<number> {
     const row = await this.#sql.get<{ total: number }>(
       `select cast(coalesce(sum(num_requests), 0) as bigint) as total from requests_in_flight
        where key_id = ? and process_id <> ? and ${holds('lease_expires_at')}`,

@@ -8,7 +8,7 @@ const IN_FLIGHT_LEASE_MS = 15_000;
 const ROUNDING = 1e-6;
 
 export function fullBudget(now: number): KeyBudget {
-  return { usedRequests: 0, usedTokens: 0, at: now, numElsewhere: 0 };
+  return { usedRequests: 0, usedTokens: 0, at: now, numByOthers: 0 };
 }
 
 /**
@@ -41,7 +41,7 @@ export function judge(budget: KeyBudget, limits: KeyLimits, work: LimitedWork, n
     budget,
   });
   const isSampling = work === 'sample';
-  if (isSampling && maxRequestsInFlight !== null && budget.numElsewhere + numHere >= maxRequestsInFlight)
+  if (isSampling && maxRequestsInFlight !== null && budget.numByOthers + numHere >= maxRequestsInFlight)
     return refuse('maxRequestsInFlight', null);
   if (requestsPerMinute !== null) {
     const missing = budget.usedRequests + 1 - requestsPerMinute;
@@ -65,9 +65,9 @@ export async function spendKeyLimits(
   const answers: KeyAnswer[] = [];
   for (const { keyId, limits, wanted, numBegun, numTokens, numInFlight } of spendings) {
     const countsInFlight = limits.maxRequestsInFlight !== null;
-    const numElsewhere = countsInFlight ? await keyBudgets.countElsewhere(keyId, processId, now) : 0;
+    const numByOthers = countsInFlight ? await keyBudgets.countByOthers(keyId, processId, now) : 0;
     const stored = (await keyBudgets.get(keyId)) ?? fullBudget(now);
-    const before = refilled({ ...stored, numElsewhere }, limits, now);
+    const before = refilled({ ...stored, numByOthers }, limits, now);
     let budget: KeyBudget = {
       ...before,
       usedRequests: before.usedRequests + (limits.requestsPerMinute === null ? 0 : numBegun),

@@ -23,7 +23,7 @@ export interface KeyBudget {
   /** milliseconds since the epoch, on the clock of the store: time of the used amounts */
   readonly at: number;
   /** requests in flight in other processes */
-  readonly numElsewhere: number;
+  readonly numByOthers: number;
 }
 
 /** All use of one key that a process reports in one write. */

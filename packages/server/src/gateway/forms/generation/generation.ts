@@ -68,8 +68,8 @@ export async function admitModel(
   const caller = callerOf(request);
   refuseIdFault(body.request_id);
   const model = await requestedModel(request, body.model, parts);
-  const { isElsewhere = false, adapterFormat = 'peft' } = parts.inference;
-  const adapter = await findAdapter(parts.blobs, model, { isElsewhere, adapterFormat, log: parts.log });
+  const { isRemote = false, adapterFormat = 'peft' } = parts.inference;
+  const adapter = await findAdapter(parts.blobs, model, { isRemote, adapterFormat, log: parts.log });
   if (adapter === 'missing') throw deleted(model);
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   const id = `${idPrefix}${requestId}`;
@@ -100,7 +100,7 @@ export async function admitModel(
     },
     ...(isOwn ? { ownId: requestId } : {}),
     faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
-    isWhole: isElsewhere && body.stream !== true,
+    isWhole: isRemote && body.stream !== true,
     newHold: isSentAsItComes(request, body) ? null : () => heldUntilTaken(request, parts),
   };
 }
@@ -169,7 +169,7 @@ function tracedInference(
 ): ModelInference {
   const { span, routeOptions } = request;
   const ofModel = inference.of(model.base.id);
-  if (tracing === null || span === null) return inference.isElsewhere === true ? toldModel(ofModel, request) : ofModel;
+  if (tracing === null || span === null) return inference.isRemote === true ? toldModel(ofModel, request) : ofModel;
   const { genAiOperation: operation = 'chat' } = routeOptions.config;
   const requested = asked ?? model.base.id;
   const about = {

@@ -15,7 +15,7 @@ import type { TrainerEvent, TrainingJob } from './training-job.ts';
 
 let directory: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'elsewhere-'));
+  directory = await mkdtemp(join(tmpdir(), 'remote-learner-'));
 });
 afterEach(() => rm(directory, { recursive: true }));
 

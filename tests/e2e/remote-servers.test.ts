@@ -22,7 +22,7 @@ import { Authority } from '../support/network/authority.ts';
 import { openTlsFront } from '../support/tls-front.ts';
 
 /** The whole process with unusable remote servers: its start messages, and its end. */
-const scratch = mkdtempSync(join(tmpdir(), 'trainyard-elsewhere-'));
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-remote-'));
 const modelPath = join(scratch, 'tiny.gguf');
 writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
 const closing: (() => Promise<unknown>)[] = [];
