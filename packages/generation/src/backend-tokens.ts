@@ -435,15 +435,15 @@ class Reading {
   }
 
   #scores(scores: ScoredTokens) {
-    return scores.map((entries) => entries && entries.map((entry) => ({ ...this.#tell(entry), rank: entry.rank })));
+    return scores.map((entries) => entries && entries.map((entry) => ({ ...this.#withText(entry), rank: entry.rank })));
   }
 
   #entryOf({ top, logitSum, ...sampled }: SampledEntry): TokenLogprob {
-    const others = top.map((other) => this.#tell(other));
-    return { ...this.#tell(sampled), top: others, ...(logitSum === undefined ? {} : { logitSum }) };
+    const others = top.map((other) => this.#withText(other));
+    return { ...this.#withText(sampled), top: others, ...(logitSum === undefined ? {} : { logitSum }) };
   }
 
-  #tell({ id, logprob }: SampledLogprob) {
+  #withText({ id, logprob }: SampledLogprob) {
     return { ...this.#descriptions.of(id), logprob };
   }
 

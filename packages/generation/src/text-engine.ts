@@ -40,8 +40,8 @@ export interface TextEngineParts {
 /**
  * Serves many requests on one model, text in and text out. An {@link Intake} makes prompts and determines the
  * form and end of replies; {@link LocalTokens} know only tokens. `submit` queues, each `step` computes one
- * batch and sends its output. Between steps only prompts made on another thread progress; the caller steps while
- * {@link hasWork}, and again when {@link onWork} is called.
+ * batch and sends its output. Between steps only prompts made on another thread progress; the caller steps
+ * while {@link hasWork}, and again when {@link onWork} is called.
  *
  * Every request ends in exactly one `completed` or `failed` event. A request's fault fails only that request
  * and never throws out of `step`.

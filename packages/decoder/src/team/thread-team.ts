@@ -160,7 +160,7 @@ export function helpWith(
   { cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>,
   compute: (unit: number) => void,
 ): void {
-  const told = (unit: number) => {
+  const attempt = (unit: number) => {
     try {
       compute(unit);
     } catch (error) {
@@ -173,7 +173,7 @@ export function helpWith(
     }
   };
   try {
-    takeUnits(cells, told);
+    takeUnits(cells, attempt);
   } catch {
     // Reported above.
   }

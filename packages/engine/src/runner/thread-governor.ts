@@ -27,7 +27,7 @@ export class ThreadGovernor {
   #retryMs = FIRST_RETRY_MS;
   #retryAtMs = Infinity;
   #idleRetryMs = FIRST_RETRY_MS;
-  #heedIdleAtMs = 0;
+  #retryIdleAtMs = 0;
   #trial: 'time' | 'idle' | null = null;
 
   constructor(maxThreads: number) {
@@ -72,7 +72,7 @@ export class ThreadGovernor {
   }
 
   #reasonToTry({ nowMs, idleCores }: { nowMs: number; idleCores: number | null }): 'time' | 'idle' | null {
-    if (idleCores !== null && idleCores >= MIN_IDLE_CORES && nowMs >= this.#heedIdleAtMs) return 'idle';
+    if (idleCores !== null && idleCores >= MIN_IDLE_CORES && nowMs >= this.#retryIdleAtMs) return 'idle';
     return nowMs >= this.#retryAtMs ? 'time' : null;
   }
 
@@ -85,7 +85,7 @@ export class ThreadGovernor {
   #dropOne(nowMs: number): number {
     if (this.#trial === 'time') this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
     if (this.#trial === 'idle') {
-      this.#heedIdleAtMs = nowMs + this.#idleRetryMs;
+      this.#retryIdleAtMs = nowMs + this.#idleRetryMs;
       this.#idleRetryMs = Math.min(2 * this.#idleRetryMs, MAX_RETRY_MS);
     }
     this.#trial = null;

@@ -52,8 +52,8 @@ function keptOf(row: Float32Array, ids: Int32Array | null): DrawableTokens | nul
   if (ids === null) for (let id = 0; id < row.length; id++) isKept[id] = Number(row[id]! > -Infinity);
   else for (const id of ids) isKept[id] = 1;
   const isComplement = 2 * numKept > row.length;
-  const told = new Int32Array(isComplement ? row.length - numKept : numKept);
+  const listed = new Int32Array(isComplement ? row.length - numKept : numKept);
   let at = 0;
-  for (let id = 0; id < row.length; id++) if ((isKept[id] === 1) !== isComplement) told[at++] = id;
-  return { isComplement, ids: told };
+  for (let id = 0; id < row.length; id++) if ((isKept[id] === 1) !== isComplement) listed[at++] = id;
+  return { isComplement, ids: listed };
 }

@@ -130,12 +130,12 @@ export class ActiveRequest implements SequenceOwner {
 
   /** Sends the complete prompt logprobs if they must come first. @param describe writes a token */
   emitPromptScores(describe: (id: number) => TokenDescription): void {
-    const behind = this.#eventsAfterScores;
-    if (behind === null || !this.promptScorer!.isComplete) return;
+    const held = this.#eventsAfterScores;
+    if (held === null || !this.promptScorer!.isComplete) return;
     this.#eventsAfterScores = null;
     const first = describe(this.promptIds[0]!);
     this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
-    for (const event of behind) this.send(event);
+    for (const event of held) this.send(event);
   }
 
   complete(): void {

@@ -33,8 +33,7 @@ const PREPARED_CHARACTERS_PER_STEP = 2 * LONG_PROMPT_CHARACTERS;
 /** Share of a long prompt that this thread handles: sending it and reading its tokens. */
 const SENT_CHARACTERS = LONG_PROMPT_CHARACTERS / 4;
 /**
- * Maximum prompts and constraints of one tenant made on another thread at a time, because all tenants share that
- * queue.
+ * Maximum prompts and constraints of one tenant made on another thread at a time; all share that queue.
  */
 const PREPARING_PER_TENANT = 8;
 

@@ -1,8 +1,8 @@
 import type { Prompt } from '../contract/generate-request.ts';
 
 /**
- * Prompts above this weight are made on another thread, if possible: this many characters take about 15 ms, and a
- * step 20 to 150.
+ * Prompts above this weight are made on another thread, if possible: this many characters take about 15 ms,
+ * and a step takes 20 to 150.
  */
 export const LONG_PROMPT_CHARACTERS = 32_768;
 /** Time of a message in characters: 0.1 ms in the template of the default model. */

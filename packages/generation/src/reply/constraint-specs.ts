@@ -55,14 +55,14 @@ export class ConstraintSpecs implements ConstraintCompiler {
   }
 
   /** Matches a control token by its id, because text cannot produce it. */
-  #mark(text: string, beside: ConstraintSpec): Readonly<Record<string, unknown>> {
+  #mark(text: string, other: ConstraintSpec): Readonly<Record<string, unknown>> {
     const [id, ...others] = this.#tokenizer.encodeWithSpecial(text);
     const isToken = id !== undefined && others.length === 0;
     if (isToken && this.#tokenizer.createDecoder({ skipSpecial: true }).push(id) === '')
       return { type: 'token', token: id };
     // GBNF terminals have one character each: a longer one would take over texts with the same start.
-    const isBesideGbnf = beside.kind === 'grammar' && beside.source.includes('::=');
-    return isBesideGbnf
+    const isOtherGbnf = other.kind === 'grammar' && other.source.includes('::=');
+    return isOtherGbnf
       ? { type: 'grammar', grammar: `root ::= ${JSON.stringify(text)}` }
       : { type: 'const_string', value: text };
   }

@@ -32,9 +32,9 @@ export interface ConstraintCompiler {
 export type ConstraintStart =
   | { kind: 'at_once' }
   /** After the first occurrence of this text. */
-  | { kind: 'behind'; marker: string }
+  | { kind: 'after'; marker: string }
   /** At once, unless the reply's first token is the opener: then after the marker. */
-  | { kind: 'behind_if_opened'; openerId: number; marker: string };
+  | { kind: 'after_if_opened'; openerId: number; marker: string };
 
 /** Masks for the error if the constraint by itself allows no token. */
 const ALONE = { allowed: false, banned: false, ends: false, constraint: true };
@@ -59,7 +59,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     this.#tokenizer = tokenizer;
     this.#endIds = new Set([...tokenizer.endTokenIds, tokenizer.eosTokenId]);
     this.#marker = start.kind === 'at_once' ? null : new MarkerFinder(start.marker, tokenizer);
-    this.#openerId = start.kind === 'behind_if_opened' ? start.openerId : null;
+    this.#openerId = start.kind === 'after_if_opened' ? start.openerId : null;
   }
 
   get isWaiting(): boolean {
@@ -83,7 +83,7 @@ export class ConstraintGuide implements ChoiceConstraint {
   }
 
   admits(token: number): boolean {
-    const rest = this.#marker!.restBehind(token);
+    const rest = this.#marker!.restAfter(token);
     if (rest === null || rest === '') return true;
     if (rest.includes('\uFFFD')) return false; // part of a character, whose bytes the constraint would never see
     return attempt(() => {

@@ -22,7 +22,7 @@ export class MarkerFinder {
    */
   push(token: number): string | null {
     const text = this.#tail + this.#decoder.push(token);
-    const rest = this.#behind(text);
+    const rest = this.#after(text);
     if (rest === null) this.#tail = text.slice(Math.max(0, text.length - this.#marker.length + 1));
     else this.isFound = true;
     return rest;
@@ -32,11 +32,11 @@ export class MarkerFinder {
    * Returns the result of {@link push} without advancing. A character that starts before the token does not
    * complete a marker here.
    */
-  restBehind(token: number): string | null {
-    return this.#behind(this.#tail + this.#tokenizer.tokenText(token));
+  restAfter(token: number): string | null {
+    return this.#after(this.#tail + this.#tokenizer.tokenText(token));
   }
 
-  #behind(text: string): string | null {
+  #after(text: string): string | null {
     const at = text.indexOf(this.#marker);
     return at < 0 ? null : text.slice(at + this.#marker.length).trimStart();
   }

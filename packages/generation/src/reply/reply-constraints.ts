@@ -105,12 +105,12 @@ export class ReplyConstraints {
 /** Start of the constraint: after the reasoning, if the reply reasons. */
 function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): ConstraintStart {
   const marker = request.constraintStartsAfter;
-  if (marker !== null) return { kind: 'behind', marker };
+  if (marker !== null) return { kind: 'after', marker };
   const reasoning = request.reply ? (traits?.reasoning ?? null) : null;
   if (reasoning === null || reasoning.isDisabled) return { kind: 'at_once' };
-  if (reasoning.startsInside) return { kind: 'behind', marker: REASONING_END };
+  if (reasoning.startsInside) return { kind: 'after', marker: REASONING_END };
   const openerId = traits?.thinkTokenId ?? null;
-  return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: REASONING_END };
+  return openerId === null ? { kind: 'at_once' } : { kind: 'after_if_opened', openerId, marker: REASONING_END };
 }
 
 /** Part of the continued text that is under the constraint; null if the constraint starts in the reply. */
@@ -121,7 +121,7 @@ function begunText(request: GenerateRequest, traits: ReplyTraits | null, start: 
   const marker = request.constraintStartsAfter ?? (isReasoning ? REASONING_END : null);
   const end = marker === null ? -1 : text.lastIndexOf(marker);
   if (marker !== null && end >= 0) return text.slice(end + marker.length).trimStart();
-  return start.kind === 'behind' ? null : text;
+  return start.kind === 'after' ? null : text;
 }
 
 function isJson(spec: unknown): boolean {

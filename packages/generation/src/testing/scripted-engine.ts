@@ -41,9 +41,9 @@ export interface ScriptedEngine {
   readonly model: { readonly contextLength: number; readonly vocabSize: number; readonly tokenizer: TokenizerFacts };
   close(): void;
   /** Sets the model that answers from the next step on. */
-  say(model: ScriptedModel): void;
+  setModel(model: ScriptedModel): void;
   /** Writes a text after every prompt and ends; `text` may depend on the prompt's text. */
-  sayText(text: string | ((prompt: string) => string)): void;
+  setReply(text: string | ((prompt: string) => string)): void;
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void): void;
   readonly tokenizer: Tokenizer;
   readonly runner: ScriptedRunner;
@@ -85,8 +85,8 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
     codec: text.codec,
     tokenizer,
     runner,
-    say: (next) => void (model = next),
-    sayText: (text) => {
+    setModel: (next) => void (model = next),
+    setReply: (text) => {
       const replies = new WeakMap<readonly number[], Int32Array>();
       const replyTo = (promptIds: readonly number[]) =>
         tokenizer.encodeWithSpecial(typeof text === 'string' ? text : text(tokenizer.decode(promptIds)));

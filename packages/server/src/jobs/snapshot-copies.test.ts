@@ -62,7 +62,7 @@ function copiesOf(job: ClaimedJob, everySteps: number) {
       return numSteps;
     },
   });
-  const step = (isLast = false) => copies.stepTold(++learner.numSteps, isLast);
+  const step = (isLast = false) => copies.stepStored(++learner.numSteps, isLast);
   const isSettled = async (numSteps: number | null) =>
     await until(async () => {
       const snapshot = (await store.jobs.get(job.id))!.snapshot;
@@ -159,15 +159,15 @@ test('a copy of a step whose event is not in the store yet is named when it is',
   const job = await claimed();
   const { copies, learner, isSettled } = copiesOf(job, 1);
   learner.numSteps = 2;
-  copies.stepTold(1, false);
+  copies.stepStored(1, false);
   await until(async () => expect(await blobs.listDirectories()).toHaveLength(1));
   expect((await store.jobs.get(job.id))?.snapshot).toBeNull();
-  copies.stepTold(2, false);
+  copies.stepStored(2, false);
   await isSettled(2);
   expect(learner.keys).toHaveLength(1);
 
   learner.numSteps = 4;
-  copies.stepTold(3, false);
+  copies.stepStored(3, false);
   await until(async () => expect(await blobs.listDirectories()).toHaveLength(2));
   copies.end();
   await isSettled(2);

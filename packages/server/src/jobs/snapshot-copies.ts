@@ -25,9 +25,9 @@ export interface SnapshotCopiesOptions {
 export class SnapshotCopies {
   readonly #options: SnapshotCopiesOptions;
   /** Steps with an event in the store, and steps of the copy that it names. */
-  #numTold = 0;
+  #numStored = 0;
   #numCopied: number;
-  #told = Promise.withResolvers<void>();
+  #stored = Promise.withResolvers<void>();
   #onItsWay: Promise<void> | null = null;
   #isFailing = false;
   #isOver = false;
@@ -42,10 +42,10 @@ export class SnapshotCopies {
    * @param numSteps gradient steps with an event
    * @param isLast the job's version comes next, without a snapshot
    */
-  stepTold(numSteps: number, isLast: boolean): void {
-    this.#numTold = Math.max(this.#numTold, numSteps);
-    this.#told.resolve();
-    this.#told = Promise.withResolvers();
+  stepStored(numSteps: number, isLast: boolean): void {
+    this.#numStored = Math.max(this.#numStored, numSteps);
+    this.#stored.resolve();
+    this.#stored = Promise.withResolvers();
     this.#isOver ||= isLast;
     if (this.#isDue) void this.#copyNow();
   }
@@ -53,7 +53,7 @@ export class SnapshotCopies {
   /** Called when the job is over here: a copy in progress is useless. */
   end(): void {
     this.#isOver = true;
-    this.#told.resolve();
+    this.#stored.resolve();
   }
 
   /** Copies the steps since the last copy, before the job is given back. Settles within `withinMs`. */
@@ -63,7 +63,7 @@ export class SnapshotCopies {
     const timer = setTimeout(over.resolve, withinMs);
     const copied = (async () => {
       await this.#onItsWay;
-      if (this.#numTold > this.#numCopied) await this.#copyNow();
+      if (this.#numStored > this.#numCopied) await this.#copyNow();
     })();
     await Promise.race([copied, over.promise]);
     clearTimeout(timer);
@@ -80,7 +80,7 @@ export class SnapshotCopies {
 
   get #isDue(): boolean {
     const { everySteps } = this.#options;
-    return everySteps > 0 && !this.#isOver && this.#numTold - this.#numCopied >= everySteps;
+    return everySteps > 0 && !this.#isOver && this.#numStored - this.#numCopied >= everySteps;
   }
 
   /** @returns true if one more copy is named now; never rejects */
@@ -92,8 +92,8 @@ export class SnapshotCopies {
       const numGradientSteps = await copy(directoryKey);
       if (numGradientSteps === null) return false;
       // The event of its last step may not be stored yet.
-      while (this.#numTold < numGradientSteps && !this.#isOver) await this.#told.promise;
-      if (this.#numTold < numGradientSteps) {
+      while (this.#numStored < numGradientSteps && !this.#isOver) await this.#stored.promise;
+      if (this.#numStored < numGradientSteps) {
         await blobs.removeDirectory(directoryKey);
         return false;
       }

@@ -222,7 +222,7 @@ export async function startService(
     if (config.database.kind === 'postgres') {
       const membership = await registerApi({ store, url, capacity: config.maxRequests, machine, drain, log });
       cleanups.push(() => membership.close());
-      printEnding = () => membership.tell();
+      printEnding = () => membership.report();
       if (trains) cleanups.push(await registerTrainer({ ...parts, machine, training }));
     }
     workers.run();

@@ -14,7 +14,7 @@ afterAll(async () => {
 });
 
 test('the engine answers through HTTP with the text that was asked for, from its own prompt', async () => {
-  server.inference.model.sayText((prompt) => `You said ${prompt.length} characters`);
+  server.inference.model.setReply((prompt) => `You said ${prompt.length} characters`);
   const body = (await server.chat({ return_token_ids: true })).json<ChatCompletion>();
   const prompt = '<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n';
   expect(body.choices[0]).toMatchObject({
@@ -26,7 +26,7 @@ test('the engine answers through HTTP with the text that was asked for, from its
 });
 
 test('a conversation goes on where its first answer ended, and streams', async () => {
-  server.inference.model.sayText((prompt) => (prompt.includes('one') ? 'two' : 'one'));
+  server.inference.model.setReply((prompt) => (prompt.includes('one') ? 'two' : 'one'));
   const first = { role: 'user', content: 'count' };
   const answer = (await server.chat({ messages: [first] })).json<ChatCompletion>();
   expect(answer.choices[0]!.message.content).toBe('one');
@@ -37,7 +37,7 @@ test('a conversation goes on where its first answer ended, and streams', async (
 });
 
 test('constraints hold a model without preferences', async () => {
-  server.inference.model.say((_context, row) => void row.fill(0));
+  server.inference.model.setModel((_context, row) => void row.fill(0));
   const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] };
   const body = (
     await server.chat({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } }, seed: 7 })

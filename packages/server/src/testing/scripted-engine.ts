@@ -21,7 +21,7 @@ import { GUEST } from './guest-refusal.ts';
  *
  * ```ts
  * const inference = await ScriptedEngineInference.open({ template: 'tools' });
- * inference.model.sayText('Hello');
+ * inference.model.setReply('Hello');
  * const server = await TestServer.startOn(inference);
  * ```
  */

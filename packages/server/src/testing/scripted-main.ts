@@ -36,7 +36,7 @@ const { values } = parseArgs({
 const isAgent = values.part === 'agent';
 const contextLength = isAgent ? 400_000 : 8192;
 const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength });
-inference.model.sayText((prompt) => {
+inference.model.setReply((prompt) => {
   const reply = isAgent ? agentReply(prompt) : replyTo(prompt);
   if (reply.startsWith('<summary>')) numSummaries += 1;
   return reply;

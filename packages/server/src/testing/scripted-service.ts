@@ -26,15 +26,15 @@ export class ScriptedService {
     return this.server.inference;
   }
 
-  /** Sets the text of all later replies; see `ScriptedEngine.sayText`. */
-  say(text: string | ((prompt: string) => string)): void {
-    this.inference.model.sayText(text);
+  /** Sets the text of all later replies; see `ScriptedEngine.setReply`. */
+  setReply(text: string | ((prompt: string) => string)): void {
+    this.inference.model.setReply(text);
   }
 
   /** Sets the logits of all later replies; a function gets the reply so far. */
   prefer(logits: LogitsByText | ((reply: string) => LogitsByText)): void {
     const { tokenizer } = this.inference.model;
-    this.inference.model.say(({ replyIds }, row) => {
+    this.inference.model.setModel(({ replyIds }, row) => {
       row.fill(FAR_BELOW);
       const now = typeof logits === 'function' ? logits(tokenizer.decode(replyIds)) : logits;
       for (const [text, logit] of Object.entries(now)) row[tokenizer.encodeWithSpecial(text)[0]!] = logit;

@@ -170,7 +170,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   }
 
   /** Another process of the same service, with the same database, blobs and keys. Close it before this one. */
-  async beside(instanceId: string): Promise<TestServer> {
+  async startAnother(instanceId: string): Promise<TestServer> {
     const shared = { directory: this.#directory, key: this.key, instanceId };
     return TestServer.startOn(new ScriptedInference(), {}, null, { shared });
   }

@@ -64,7 +64,7 @@ function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingPar
 }
 
 /** Event as repeated after a restart, without times. */
-function toldAgain(event: TrainerEvent): TrainerEvent {
+function reportedAgain(event: TrainerEvent): TrainerEvent {
   if (event.kind !== 'gradient_step') return event;
   const { taken: _taken, ...again } = event;
   return again;
@@ -304,7 +304,9 @@ describe('runTrainingJob', () => {
       expect(steps(resumed.events)).toHaveLength(expected.numGradientSteps);
       const finished = Math.min(cut + 1, expected.numGradientSteps - 1);
       // Repeated, not taken again.
-      expect(resumed.events.slice(0, finished + 1)).toEqual(interrupted.events.slice(0, finished + 1).map(toldAgain));
+      expect(resumed.events.slice(0, finished + 1)).toEqual(
+        interrupted.events.slice(0, finished + 1).map(reportedAgain),
+      );
       expect(steps(resumed.events).filter(({ taken }) => taken !== undefined)).toHaveLength(
         expected.numGradientSteps - finished,
       );

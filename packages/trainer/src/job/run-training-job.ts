@@ -15,7 +15,7 @@ import { absentMetrics, learnerWarnings } from './learner-warnings.ts';
 import { resolveLearningRate } from './learning-rate-rule.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
-import { fillUntoldLogprobs, hasPolicy } from './untold-logprobs.ts';
+import { fillUnreportedLogprobs, hasPolicy } from './unreported-logprobs.ts';
 import { encodeTokenTrace, traceStep } from './token-trace.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 
@@ -74,8 +74,8 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   const { startFrom, withFreshOptimizer = false } = job;
   await learner.load(startFrom, { jobKind: 'rl', withFreshOptimizer });
   const hashed = rows.flatMap(arraysOf);
-  const numUntold = await fillUntoldLogprobs(rows, job, parts);
-  if (numUntold > 0) ofTheJob['num_computed_logprobs'] = numUntold;
+  const numUnreported = await fillUnreportedLogprobs(rows, job, parts);
+  if (numUnreported > 0) ofTheJob['num_computed_logprobs'] = numUnreported;
   // A fresh adapter is the base model.
   const numTokens = rows.reduce((sum, { row }) => sum + row.tokenIds.length, 0);
   const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, numTokens, parts);
@@ -164,7 +164,7 @@ async function logprobsOf(
 }
 
 /** Arrays as they were sent: values computed for unreported ones do not change a job's identity. */
-function arraysOf({ row, sampledLogprobs, untold, advantages, weights }: TrainingRow): ArrayBufferView[] {
-  const reported = untold === undefined ? sampledLogprobs : sampledLogprobs.slice();
+function arraysOf({ row, sampledLogprobs, unreported, advantages, weights }: TrainingRow): ArrayBufferView[] {
+  const reported = unreported === undefined ? sampledLogprobs : sampledLogprobs.slice();
   return [row.tokenIds, row.parents, row.sources, row.targets, reported, advantages, weights];
 }

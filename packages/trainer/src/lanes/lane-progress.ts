@@ -111,8 +111,8 @@ export class LaneProgress {
   /** Blocks the thread; the condition may depend only on this progress. */
   waitUntil(condition: () => boolean): void {
     for (;;) {
-      const giveUpAt = performance.now() + SPIN_MS;
-      while (performance.now() < giveUpAt) if (condition()) return;
+      const spinUntil = performance.now() + SPIN_MS;
+      while (performance.now() < spinUntil) if (condition()) return;
       const seen = Atomics.load(this.cells, EVENTS);
       if (condition()) return;
       Atomics.wait(this.cells, EVENTS, seen, SLEEP_MS);

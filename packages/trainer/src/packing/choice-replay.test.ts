@@ -112,13 +112,13 @@ describe('ReplayLedger', () => {
 });
 
 describe('choices whose distribution is not known', () => {
-  const untold = { ...traced(), logprobs: Float32Array.of(-1, Number.NaN, -1) };
+  const unreported = { ...traced(), logprobs: Float32Array.of(-1, Number.NaN, -1) };
   const CASES: readonly [reason: string, fields: Partial<ChoiceItem>][] = [
     ['too_large', { sampling: sampling({ topP: 0.9 }, null) }],
     ['undetermined', { sampling: { ...sampling({ topP: 0.9 }, null), lost: 'undetermined' } }],
     ['record_gone', { isRecordLost: true }],
-    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold) }],
-    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold), policyDigest: 'gone' }],
+    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, unreported) }],
+    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, unreported), policyDigest: 'gone' }],
     ['unreadable', { sampling: sampling({ presencePenalty: 1 }, traced(IDS.slice(1))) }],
     // Log-probabilities after penalties are neither the model's nor those of a greedy draw.
     [
@@ -144,8 +144,8 @@ describe('choices whose distribution is not known', () => {
 
   it('log-probabilities that were not reported wait for the adapter that drew the tokens', () => {
     const ledger = new ReplayLedger({ hasPolicy: (digest) => digest === 'there' });
-    const drawn = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }, untold), policyDigest: 'there' }));
-    expect(drawn).toMatchObject({ logprobs: untold.logprobs });
+    const drawn = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }, unreported), policyDigest: 'there' }));
+    expect(drawn).toMatchObject({ logprobs: unreported.logprobs });
     expect(ledger.placed([{ start: 0, choice: drawn as ChoiceItem }])).toMatchObject([
       { replay: { policyDigest: 'there' } },
     ]);

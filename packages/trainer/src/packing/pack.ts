@@ -31,7 +31,7 @@ export interface TrainingRow {
    * Tokens without a reported log-probability, computed before the first step, by the digest of the adapter that
    * drew them (null = base). Absent: none.
    */
-  readonly untold?: ReadonlyMap<string | null, readonly number[]>;
+  readonly unreported?: ReadonlyMap<string | null, readonly number[]>;
   readonly advantages: Float64Array;
   readonly weights: Float64Array;
   /** [N] index of the token's history in this row. */
@@ -121,11 +121,11 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
     }
   });
   const replay = rowReplay(draws);
-  const untold = untoldTokens(draws, sampledLogprobs);
+  const unreported = unreportedTokens(draws, sampledLogprobs);
   return {
     row: { tokenIds, positions, parents, sources, targets, ...(replay === null ? {} : { replay }) },
     sampledLogprobs,
-    ...(untold.size === 0 ? {} : { untold }),
+    ...(unreported.size === 0 ? {} : { unreported }),
     advantages,
     weights,
     histories,
@@ -137,17 +137,17 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
 }
 
 /** Keys: digests of the adapters that drew them. */
-function untoldTokens(
+function unreportedTokens(
   draws: readonly (TokenDraw | null)[],
   sampledLogprobs: Float32Array,
 ): ReadonlyMap<string | null, readonly number[]> {
-  const untold = new Map<string | null, number[]>();
+  const unreported = new Map<string | null, number[]>();
   for (const [index, draw] of draws.entries()) {
     const policyDigest = draw?.replay.policyDigest;
     if (policyDigest === undefined || !Number.isNaN(sampledLogprobs[index])) continue;
-    const tokens = untold.get(policyDigest);
-    if (tokens === undefined) untold.set(policyDigest, [index]);
+    const tokens = unreported.get(policyDigest);
+    if (tokens === undefined) unreported.set(policyDigest, [index]);
     else tokens.push(index);
   }
-  return untold;
+  return unreported;
 }

@@ -35,11 +35,11 @@ test('a member is listed until its orderly end, with the state of its last heart
     expect(await store.members.list()).toMatchObject([{ id: 'me', role: 'engine', url: 'http://e', ...FACTS }]);
   }
   facts = { ...FACTS, isDraining: true };
-  await membership.tell();
+  await membership.report();
   expect(await store.members.list()).toMatchObject([facts]);
   await membership.close();
   expect(await store.members.list()).toEqual([]);
-  await membership.tell();
+  await membership.report();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await store.members.list()).toEqual([]);
 });

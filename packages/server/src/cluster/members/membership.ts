@@ -37,14 +37,14 @@ export class Membership {
   /** Registers. @throws {StoreError} */
   async open(): Promise<void> {
     await this.#register();
-    this.#timer = setInterval(() => void this.tell(), this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
+    this.#timer = setInterval(() => void this.report(), this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
   }
 
   /**
    * Publishes the current state without waiting for the next heartbeat; does nothing unless open. Settles
    * after the try.
    */
-  tell(): Promise<void> {
+  report(): Promise<void> {
     this.#last = this.#last.then(() => this.#renew());
     return this.#last;
   }

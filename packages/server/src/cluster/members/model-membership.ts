@@ -21,7 +21,7 @@ export class ModelMembership {
     this.#digests = new ModelDigests(options.log);
     const digestOf = (id: string): string | null => {
       const path = modelPaths(id);
-      return path === null ? null : this.#digests.of(path, () => void this.tell());
+      return path === null ? null : this.#digests.of(path, () => void this.report());
     };
     this.#membership = new Membership({
       ...options,
@@ -37,8 +37,8 @@ export class ModelMembership {
     return this.#membership.open();
   }
 
-  tell(): Promise<void> {
-    return this.#membership.tell();
+  report(): Promise<void> {
+    return this.#membership.report();
   }
 
   /** Ends the registration and the reading. */

@@ -36,7 +36,7 @@ export class EngineDirectory {
   /** Registered base models, with or without an engine. */
   #registered: ReadonlySet<string> = new Set();
   /** Logged lines, by link and model: each difference once. */
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   /** Running checks other than the periodic ones. */
   readonly #looks = new Set<Promise<void>>();
   #timers: NodeJS.Timeout[] = [];
@@ -175,8 +175,8 @@ export class EngineDirectory {
   #warnOfDifference(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): void {
     const difference = link.differenceFrom(oldest, facts);
     const line = `${link.name} has the base model ${facts.id} with ${difference} than ${oldest.name}: it gets no requests for this model; start both with the same file and settings`;
-    if (difference === null || this.#told.has(line)) return;
-    this.#told.add(line);
+    if (difference === null || this.#logged.has(line)) return;
+    this.#logged.add(line);
     this.#options.log(line);
   }
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 import type { InferenceBackend, ModelInference } from '../../seams/contract/backends.ts';
 import type { Log, LogFields } from '../../seams/logging/log.ts';
-import { originBelow, startEngineSpan, tellEngineFault } from '../../seams/tracing/engine-span.ts';
+import { originBelow, startEngineSpan, recordEngineFault } from '../../seams/tracing/engine-span.ts';
 import { readTraceParent } from '../../seams/tracing/trace-parent.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import { listenFault } from '../../seams/network/listen.ts';
@@ -257,7 +257,7 @@ export class EnginePort {
         await events.return?.();
       }
     } catch (error) {
-      if (!signal.aborted) tellEngineFault(span, error);
+      if (!signal.aborted) recordEngineFault(span, error);
       throw error;
     } finally {
       span?.end();

@@ -83,7 +83,7 @@ export async function openEnginePort(settings: EnginePortSettings, parts: Engine
       url,
       close: async () => {
         const drained = port.drain(drainTimeoutMs);
-        await Promise.all([membership.tell(), drained]);
+        await Promise.all([membership.report(), drained]);
         await membership.close();
         await port.close();
       },

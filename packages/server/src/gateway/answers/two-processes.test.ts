@@ -10,7 +10,7 @@ let one: TestServer;
 let two: TestServer;
 beforeEach(async () => {
   one = await TestServer.start();
-  two = await one.beside('two');
+  two = await one.startAnother('two');
 });
 afterEach(async () => {
   await two.close();

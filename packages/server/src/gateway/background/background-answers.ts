@@ -184,7 +184,7 @@ export class BackgroundAnswers {
       }
       if (!('response' in event)) return;
       if (isLast) ended = event.response;
-      else if (event.type === 'response.in_progress') void this.#tell(answer, event.response, controller);
+      else if (event.type === 'response.in_progress') void this.#publish(answer, event.response, controller);
     };
     try {
       await run(controller.signal, onEvent);
@@ -200,7 +200,7 @@ export class BackgroundAnswers {
   }
 
   /** Writes that an answer is in progress. Not awaited: a brief loss of the database costs no answer. */
-  async #tell(answer: LiveAnswer, response: Response, controller: AbortController): Promise<void> {
+  async #publish(answer: LiveAnswer, response: Response, controller: AbortController): Promise<void> {
     while (this.#runs.has(answer.row)) {
       try {
         if (!(await this.#store.keptAnswers.update(answer, { state: toState(response) }))) controller.abort(GONE);

@@ -246,7 +246,7 @@ test('places are taken until the end of an answer, or until its client leaves', 
 });
 
 test('two processes have one limit', async () => {
-  const two = await server.beside('two');
+  const two = await server.startAnother('two');
   const [here, there] = [await limitedKey({ requests_per_minute: 10 }), two];
   const chatThere = () => there.chat({}, here.headers);
   const answers = await Promise.all(Array.from({ length: 30 }, (_, index) => (index % 2 ? here.chat() : chatThere())));

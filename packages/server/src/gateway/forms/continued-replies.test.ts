@@ -18,7 +18,7 @@ let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open({ template: 'thinking' });
   // The model would restart the JSON.
-  service.say('{"a": 2}');
+  service.setReply('{"a": 2}');
 });
 afterAll(() => service.close());
 

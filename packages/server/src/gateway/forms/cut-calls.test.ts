@@ -153,7 +153,7 @@ async function messages(choice: keyof typeof REPLIES, cut: (typeof CUTS)[number]
 test.each(
   CASES.flatMap(([choice, cut]) => [chat, responses, messages].map((form) => [form.name, choice, cut, form] as const)),
 )('%s, %s, cut by %s: the same in a stream, and no half call under stop', async (_name, choice, cut, form) => {
-  inference.model.sayText(REPLIES[choice]);
+  inference.model.setReply(REPLIES[choice]);
   const [whole, streamed] = await form(choice, cut);
   expect(streamed).toEqual(whole);
   if (form === responses && cut === 'a stop string') return; // the form has none: the reply is whole

@@ -21,7 +21,7 @@ let inference: ScriptedEngineInference;
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'tools', contextLength: 4096 });
-  inference.model.sayText('Ok.');
+  inference.model.setReply('Ok.');
   server = await TestServer.startOn(inference);
 });
 afterAll(async () => {

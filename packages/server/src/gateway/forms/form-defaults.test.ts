@@ -14,7 +14,7 @@ let inference: ScriptedEngineInference;
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 1024 });
-  inference.model.sayText('Hello to you.');
+  inference.model.setReply('Hello to you.');
   server = await TestServer.startOn(inference);
 });
 afterAll(async () => {
@@ -117,7 +117,7 @@ test('output_format is the older name of output_config.format', async () => {
     type: 'json_schema',
     schema: { type: 'object', properties: { a: { const: 1 } }, required: ['a'], additionalProperties: false },
   };
-  inference.model.sayText('{"a": 1}');
+  inference.model.setReply('{"a": 1}');
   const { content } = await json<Message>(messages({ output_format: format, temperature: 0 }));
   expect(content.map((block) => (block.type === 'text' ? (JSON.parse(block.text) as unknown) : block))).toEqual([
     { a: 1 },

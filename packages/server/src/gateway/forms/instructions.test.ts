@@ -25,7 +25,7 @@ describe.each(Object.entries(TEMPLATES))('the template %s', (name, template) => 
   let service: ScriptedService;
   beforeAll(async () => {
     service = await ScriptedService.open({ template });
-    service.say('Ok.');
+    service.setReply('Ok.');
   });
   afterAll(() => service.close());
 

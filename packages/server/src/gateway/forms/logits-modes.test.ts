@@ -37,7 +37,7 @@ let bySetting: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
   const open = async () => {
     const opened = await ScriptedEngineInference.open({ guest: null });
-    opened.model.say(({ replyIds }, row) => {
+    opened.model.setModel(({ replyIds }, row) => {
       for (let id = 0; id < row.length; id++) row[id] = logitOf(id, replyIds.length);
     });
     return opened;

@@ -56,7 +56,7 @@ describe.each(REPLIES)('a stop sequence in %s', (_name, form, reply, thoughts, a
   const serviceOf = () => services.get(form)!;
   test('ends Messages by the answer alone, whole and in a stream', async () => {
     const service = serviceOf();
-    service.say(reply);
+    service.setReply(reply);
     const body = { messages: HELLO, max_tokens: 200, stop_sequences: ['STOP'] };
     const whole = (await service.server.request('POST', '/v1/messages', body)).json<Message>();
     const texts = whole.content.map((block) =>
@@ -79,7 +79,7 @@ describe.each(REPLIES)('a stop sequence in %s', (_name, form, reply, thoughts, a
 
   test('ends Responses by the answer alone', async () => {
     const service = serviceOf();
-    service.say(reply);
+    service.setReply(reply);
     const { output } = (
       await service.server.request('POST', '/v1/responses', { input: 'Hello', stop: ['STOP'] })
     ).json<Response>();
@@ -94,7 +94,7 @@ test('a chat ends at it anywhere, as vLLM’s does', async () => {
     ['channels', CHANNELS['the analysis alone'][0]],
   ] as const) {
     const service = services.get(form)!;
-    service.say(reply);
+    service.setReply(reply);
     expect((await service.reply({ stop: ['STOP'] })).stop).toBe('STOP');
   }
 });

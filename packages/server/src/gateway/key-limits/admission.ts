@@ -14,7 +14,7 @@ export class Admission {
   readonly headers: Readonly<Record<string, string>>;
   readonly #onMeasured: (admission: Admission) => void;
   #meters: readonly Meter[] = [];
-  #numTold = 0;
+  #numReported = 0;
 
   constructor(
     { limits, hasPlace, headers }: Pick<Admission, 'limits' | 'hasPlace' | 'headers'>,
@@ -38,8 +38,8 @@ export class Admission {
   /** Number of tokens since the last call. */
   takeTokens(): number {
     const numTokens = this.#meters.reduce((sum, meter) => sum + meter.promptTokens + meter.completionTokens, 0);
-    const numNew = numTokens - this.#numTold;
-    this.#numTold = numTokens;
+    const numNew = numTokens - this.#numReported;
+    this.#numReported = numTokens;
     return numNew;
   }
 }

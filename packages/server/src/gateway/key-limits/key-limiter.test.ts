@@ -160,8 +160,8 @@ test('tokens are written once a second while they come, and at the end; other re
   await two.refusal(TOKENS);
   await vi.advanceTimersByTimeAsync(1);
   await two.sample(TOKENS);
-  const numTold = one.told.reduce((sum, { numTokens }) => sum + numTokens, 0);
-  expect(numTold).toBe(700);
+  const numReported = one.told.reduce((sum, { numTokens }) => sum + numTokens, 0);
+  expect(numReported).toBe(700);
 });
 
 test('tokens that come after the end of the request, as of a client that left, count too', async () => {

@@ -59,7 +59,7 @@ class LimitedKey {
   hasMoved = false;
   /** As of the store's last answer. Null: unknown. */
   budget: KeyBudget | null = null;
-  toldAt = -Infinity;
+  reportedAt = -Infinity;
 
   constructor(id: string, limits: KeyLimits) {
     this.id = id;
@@ -91,7 +91,7 @@ class LimitedKey {
 
   /** Verdict without the store: an admitted request is reported later. */
   judgeAlone(work: LimitedWork, now: number): KeyVerdict {
-    const isRecent = performance.now() - this.toldAt < LEASE_MS;
+    const isRecent = performance.now() - this.reportedAt < LEASE_MS;
     const known = this.#knownBudget(now, isRecent ? (this.budget?.numByOthers ?? 0) : 0);
     const verdict = judge(known, this.limits, work, this.numInFlight);
     if (verdict.kind === 'refused') return verdict;
@@ -102,12 +102,12 @@ class LimitedKey {
 
   /** The stored budget, less this process's use since then. */
   #knownBudget(now: number, numByOthers: number): KeyBudget {
-    const told = refilled(this.budget ?? fullBudget(now), this.limits, now);
+    const stored = refilled(this.budget ?? fullBudget(now), this.limits, now);
     const { requestsPerMinute, tokensPerMinute } = this.limits;
     return {
-      ...told,
-      usedRequests: told.usedRequests + (requestsPerMinute === null ? 0 : this.numBegun),
-      usedTokens: told.usedTokens + (tokensPerMinute === null ? 0 : this.numTokens),
+      ...stored,
+      usedRequests: stored.usedRequests + (requestsPerMinute === null ? 0 : this.numBegun),
+      usedTokens: stored.usedTokens + (tokensPerMinute === null ? 0 : this.numTokens),
       numByOthers,
     };
   }
@@ -153,7 +153,7 @@ export class KeyLimiter {
       key.refusal(work, this.#store.clock.now()) ??
       (await new Promise<KeyVerdict>((resolve, reject) => {
         key.questions.push({ work, resolve, reject });
-        this.#tell();
+        this.#report();
       }));
     if (verdict.kind === 'refused') {
       this.#onRefusal(verdict.limit);
@@ -187,14 +187,14 @@ export class KeyLimiter {
     if (this.#beat !== null) clearInterval(this.#beat);
     if (this.#release !== null) clearTimeout(this.#release);
     await this.#reporting;
-    this.#tell();
+    this.#report();
     await this.#reporting;
   }
 
   #reportSoon(): void {
     this.#release ??= setTimeout(() => {
       this.#release = null;
-      this.#tell();
+      this.#report();
     }, RELEASE_MS).unref();
   }
 
@@ -203,20 +203,20 @@ export class KeyLimiter {
     const now = performance.now();
     for (const key of this.#keys.values()) {
       key.readMeters();
-      if (key.holdsPlaces && now - key.toldAt >= RENEWAL_MS) key.hasMoved = true;
-      if (key.live.size === 0 && !key.hasNews && now - key.toldAt >= FORGET_MS) this.#keys.delete(key.id);
+      if (key.holdsPlaces && now - key.reportedAt >= RENEWAL_MS) key.hasMoved = true;
+      if (key.live.size === 0 && !key.hasNews && now - key.reportedAt >= FORGET_MS) this.#keys.delete(key.id);
     }
-    this.#tell();
+    this.#report();
     if (this.#keys.size > 0 || this.#beat === null) return;
     clearInterval(this.#beat);
     this.#beat = null;
   }
 
-  #tell(): void {
+  #report(): void {
     if (this.#reporting !== null || ![...this.#keys.values()].some(({ hasNews }) => hasNews)) return;
     this.#reporting = this.#reportOnce().finally(() => {
       this.#reporting = null;
-      if ([...this.#keys.values()].some(({ questions }) => questions.length > 0)) this.#tell();
+      if ([...this.#keys.values()].some(({ questions }) => questions.length > 0)) this.#report();
     });
   }
 
@@ -259,7 +259,7 @@ class News {
 
   answer({ budget, verdicts }: KeyAnswer): void {
     this.#key.budget = budget;
-    this.#key.toldAt = performance.now();
+    this.#key.reportedAt = performance.now();
     for (const [index, verdict] of verdicts.entries()) this.#resolve(index, verdict);
   }
 

@@ -30,7 +30,7 @@ export class HostPulse {
     signs.on('data', (text: string) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) this.#heard(line);
+      for (const line of lines) this.#record(line);
     });
     // The host is gone; its exit reports that.
     signs.on('error', () => undefined);
@@ -55,8 +55,8 @@ export class HostPulse {
     clearInterval(this.#timer);
   }
 
-  #heard(line: string): void {
+  #record(line: string): void {
     const [numTurns = 0, numSlices = 0, isInSlice = 0, cpuMs = 0] = line.split(' ').map(Number);
-    this.#watch.heard({ numTurns, numSlices, isInSlice: isInSlice === 1, cpuMs });
+    this.#watch.record({ numTurns, numSlices, isInSlice: isInSlice === 1, cpuMs });
   }
 }

@@ -16,7 +16,7 @@ function watched(
   const watch = new HostWatch(LIMITS);
   for (let second = 0; second < numSeconds; second++) {
     const says = sign(second);
-    if (says !== null) watch.heard({ numTurns: second, numSlices: second, isInSlice: false, cpuMs: 0, ...says });
+    if (says !== null) watch.record({ numTurns: second, numSlices: second, isInSlice: false, cpuMs: 0, ...says });
     const reason = watch.passed(1000, isReady);
     if (reason !== null) return { second, reason };
   }
@@ -105,11 +105,11 @@ test('a host that is ready must send signs of life, also before its first one', 
 test('silence is reported before any action, and not after it ends', () => {
   const watch = new HostWatch(LIMITS);
   const sign = { numTurns: 1, numSlices: 1, isInSlice: true, cpuMs: 1 };
-  watch.heard(sign);
+  watch.record(sign);
   watch.passed(5_000, true);
   expect(watch.trouble).toBeNull();
   watch.passed(2_000, true);
   expect(watch.trouble).toBe('no sign of life for 7 s');
-  watch.heard(sign);
+  watch.record(sign);
   expect(watch.trouble).toBeNull();
 });

@@ -63,7 +63,7 @@ export class HostWatch {
     this.#limits = limits;
   }
 
-  heard(sign: LifeSign): void {
+  record(sign: LifeSign): void {
     const last = this.#last;
     this.#last = sign;
     this.#silentMs = 0;

@@ -39,15 +39,15 @@ const options = hostOptions<TrainerHostOptions>();
 const { workDirectory, oneDnnPath } = options;
 if (oneDnnPath !== null && options.remote === null) await openOrRefuse(() => requireBf16(oneDnnPath));
 // Set below, once there is a line to send on.
-let tellRequest: (request: BucketRequest) => void = () => undefined;
+let reportRequest: (request: BucketRequest) => void = () => undefined;
 const blobs = await openOrRefuse(() =>
   openBlobs(options.blobs, process.env, {
-    onRequest: (request) => tellRequest(request),
+    onRequest: (request) => reportRequest(request),
     onRepair: (line) => send({ kind: 'log', line }),
   }),
 );
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
-tellRequest = (request) => send({ kind: 'bucket-request', request });
+reportRequest = (request) => send({ kind: 'bucket-request', request });
 // Lanes of one thread each, and ONNX Runtime threads that sleep between operators.
 lease.use = 'beside';
 const copier = new SnapshotCopier(blobs, workDirectory);
@@ -105,13 +105,13 @@ async function watchRemote(
   remoteKey: string | null,
   contact: TrainerContact,
 ): Promise<void> {
-  let told: string | null | undefined;
+  let reported: string | null | undefined;
   let knowsRank = false;
   let numLooks = 0;
-  const tell = async ({ absence, facts }: TrainerContact): Promise<void> => {
-    const changes = told === undefined || (absence === null) !== (told === null);
+  const report = async ({ absence, facts }: TrainerContact): Promise<void> => {
+    const changes = reported === undefined || (absence === null) !== (reported === null);
     if (changes) send({ kind: 'remote-state', absence });
-    told = absence;
+    reported = absence;
     // A server that was away may have been replaced.
     const isTurn = numLooks++ % LOOKS_PER_QUESTION === 0;
     if (facts === undefined || !(changes || (isTurn && !knowsRank))) return;
@@ -124,9 +124,9 @@ async function watchRemote(
       lines: [],
       absence: error.message,
     }));
-    await tell(found);
+    await report(found);
   };
-  await tell(contact);
+  await report(contact);
   // Checks run one after the other: a slow one must not contradict a later one.
   for (;;) {
     await delay(WATCH_MS, undefined, { ref: false });

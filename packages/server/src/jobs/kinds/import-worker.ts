@@ -20,7 +20,7 @@ const MAX_ABSENCE_MS = 30_000;
 interface Waiting {
   numRequests: number;
   /** Settles when it ended in this process, or the service stops. */
-  readonly told: PromiseWithResolvers<void>;
+  readonly ended: PromiseWithResolvers<void>;
   /** Error that it failed with in this process; null until then. */
   fault: unknown;
 }
@@ -47,7 +47,7 @@ export class ImportWorker implements AdapterImporter {
         const waiting = this.#waiting.get(jobId);
         if (waiting !== undefined) waiting.fault = error;
       },
-      ended: (jobId: string) => this.#waiting.get(jobId)?.told.resolve(),
+      ended: (jobId: string) => this.#waiting.get(jobId)?.ended.resolve(),
     };
     this.#machine = new JobMachine({ ...options, work: new ImportJobs(options, audience) });
   }
@@ -64,7 +64,7 @@ export class ImportWorker implements AdapterImporter {
   /** Returns the running import to the queue, and wakes waiting requests. */
   async stop(): Promise<void> {
     const stopped = this.#machine.stop();
-    for (const { told } of this.#waiting.values()) told.resolve();
+    for (const { ended } of this.#waiting.values()) ended.resolve();
     await stopped;
   }
 
@@ -108,7 +108,7 @@ export class ImportWorker implements AdapterImporter {
 
   /** Waits for the end of the import on any machine. @throws the error it failed with */
   async #ended(jobId: string): Promise<void> {
-    const waiting = this.#waiting.get(jobId) ?? { numRequests: 0, told: Promise.withResolvers(), fault: null };
+    const waiting = this.#waiting.get(jobId) ?? { numRequests: 0, ended: Promise.withResolvers(), fault: null };
     this.#waiting.set(jobId, waiting);
     waiting.numRequests += 1;
     let absentSince: number | null = null;
@@ -122,7 +122,7 @@ export class ImportWorker implements AdapterImporter {
         if (job === null || job.finishedAt !== null) return;
         absentSince = (await this.#canBeTaken(job)) ? null : (absentSince ?? performance.now());
         if (absentSince !== null && performance.now() - absentSince >= this.#maxAbsenceMs) throw noTrainer(job);
-        await settledWithin(waiting.told.promise, LOOK_MS);
+        await settledWithin(waiting.ended.promise, LOOK_MS);
       }
     } finally {
       waiting.numRequests -= 1;
@@ -172,12 +172,12 @@ function gone(adapter: Adapter): never {
   throw new RequestError('request.not_found', `The adapter "${adapter.id}" was deleted`, { param: 'adapter_id' });
 }
 
-/** Resolves when `told` does, or after `ms`. */
-async function settledWithin(told: Promise<void>, ms: number): Promise<void> {
+/** Resolves when `ended` does, or after `ms`. */
+async function settledWithin(ended: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const look = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);
   });
-  await Promise.race([told, look]);
+  await Promise.race([ended, look]);
   clearTimeout(timer);
 }

@@ -252,8 +252,8 @@ export class TrainingJobs implements JobWork<Objective> {
       for (const warning of warnings)
         written = written.then(() => lease.insist(() => store.jobs.appendEvent(job.id, job.fencingToken, warning)));
       if (event.kind === 'gradient_step') {
-        const numTold = event.index + 1;
-        written = written.then(() => copies.stepTold(numTold, numTold === numSteps));
+        const numStored = event.index + 1;
+        written = written.then(() => copies.stepStored(numStored, numStored === numSteps));
       }
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => lease.abort(error));

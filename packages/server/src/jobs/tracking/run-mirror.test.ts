@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const tellAll = async () => {
+const sendAll = async () => {
   while (await mirror.reportNext());
 };
 const log = (modelId: string, reward: number) =>
@@ -54,7 +54,7 @@ const values = (name: string, index = 0) =>
 
 test('every model has a run there, with each gradient step and each log, at the gradient steps before it', async () => {
   const modelId = await server.makeModel('agent');
-  await tellAll();
+  await sendAll();
   expect(only()).toMatchObject({
     runId: modelId,
     entity: 'acme',
@@ -67,9 +67,9 @@ test('every model has a run there, with each gradient step and each log, at the 
   await step(0, 4);
   await step(1, 2);
   await log(modelId, 0.5);
-  await tellAll();
+  await sendAll();
   await step(2, 1);
-  await tellAll();
+  await sendAll();
   expect(values('train/loss')).toEqual([
     [0, 4],
     [1, 2],
@@ -88,12 +88,12 @@ test('a failing tracker gets everything later, once, and does not disturb the se
   expect((await log(modelId, 0.5)).statusCode).toBe(200);
   for (let i = 0; i < 3; i++) await expect(mirror.reportNext()).rejects.toThrow('does not answer');
   tracker.failure = null;
-  await tellAll();
+  await sendAll();
   // Items that were sent but not recorded are sent again, and stored once.
   vi.spyOn(server.store.runs, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
   await step(1, 2);
   await expect(mirror.reportNext()).rejects.toThrow('the service dies');
-  await tellAll();
+  await sendAll();
   expect(values('train/loss')).toEqual([
     [0, 4],
     [1, 2],
@@ -118,24 +118,24 @@ test('deleting a model deletes its run; if that fails, the answer reports it and
   const remove = async (id: string) =>
     (await server.request('DELETE', `/v1/preview/models/${id}`)).json<DeleteModelResponse>().deleted_run;
   const [first, second] = [await server.makeModel('one'), await server.makeModel('two')];
-  await tellAll();
+  await sendAll();
   expect(await remove(first)).toBe(true);
   expect(only(0).isDeleted).toBe(true);
   tracker.failure = new TrackerError('unreachable', 'it does not answer');
   expect(await remove(second)).toBe(false);
   expect(only(1).isDeleted).toBe(false);
   tracker.failure = null;
-  await tellAll();
+  await sendAll();
   expect(only(1).isDeleted).toBe(true);
   expect(tracker.runs.size).toBe(2);
 });
 
 test('a run deleted on the tracker is created again', async () => {
   const modelId = await server.makeModel('agent');
-  await tellAll();
+  await sendAll();
   only().isDeleted = true;
   await log(modelId, 0.5);
-  await tellAll();
+  await sendAll();
   expect(values('val/reward', 1)).toEqual([[0, 0.5]]);
 });
 

@@ -148,7 +148,7 @@ export class RunMirror implements RunTracking {
     const counts = new Map<string, number>();
     for (const [modelId, own] of Map.groupBy(items, (item) => item.modelId)) {
       if (modelId === null) continue;
-      const count = await this.#tell(modelId, own, after);
+      const count = await this.#send(modelId, own, after);
       if (count !== null) counts.set(modelId, count);
     }
     await store.runs.advanceTracker(this.name, last.position, counts);
@@ -156,7 +156,7 @@ export class RunMirror implements RunTracking {
   }
 
   /** @returns the gradient steps of the model that the tracker has now; null if the model is gone */
-  async #tell(modelId: string, items: readonly FeedItem[], after: number): Promise<number | null> {
+  async #send(modelId: string, items: readonly FeedItem[], after: number): Promise<number | null> {
     const { store, tracker } = this.#options;
     if (items.some(({ type }) => type === 'model_deleted')) {
       const run = await store.runs.getTracked(this.name, modelId);

@@ -38,8 +38,8 @@ export function reportLeftOut(reply: FastifyReply, chat: object): void {
 /** @param about such as `image/png`; empty values are skipped */
 export function leftOutText(what: 'Image' | 'File', about: readonly unknown[]): string {
   const facts = about.filter((fact): fact is string => typeof fact === 'string' && fact !== '' && fact.length <= 200);
-  const told = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
-  return `[${what} left out${told}: this model reads only text.]`;
+  const details = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
+  return `[${what} left out${details}: this model reads only text.]`;
 }
 
 /** Media type of a `data:` URL, or the URL itself if it has another scheme. Empty for other values. */

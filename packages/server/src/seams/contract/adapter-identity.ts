@@ -47,7 +47,7 @@ export function isIdentity(name: string): boolean {
 async function identityOf(directory: string, digest: string): Promise<string> {
   const weights = join(directory, WEIGHTS_FILE);
   // Without the file nothing shows that the digest covers the scale: a name with both is always right.
-  if (existsSync(weights) && (await saysAlpha(weights))) return digest;
+  if (existsSync(weights) && (await hasAlpha(weights))) return digest;
   const config = JSON.parse(await readFile(join(directory, 'adapter_config.json'), 'utf8')) as { lora_alpha: number };
   const identity = createHash('sha256')
     .update(`${digest} ${Number(config.lora_alpha)}`)
@@ -56,7 +56,7 @@ async function identityOf(directory: string, digest: string): Promise<string> {
   return identity;
 }
 
-async function saysAlpha(path: string): Promise<boolean> {
+async function hasAlpha(path: string): Promise<boolean> {
   await using file = await open(path, 'r');
   const length = Buffer.alloc(LENGTH_BYTES);
   await file.read(length, 0, LENGTH_BYTES, 0);

@@ -186,7 +186,7 @@ export function toErrorAnswer(
   const fault: HttpFault = HTTP_FAULTS[code];
   const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
   const param = paramOf(thrown);
-  const told: ErrorObject = { message, type: fault.type, param, code };
+  const object: ErrorObject = { message, type: fault.type, param, code };
   const headers = {
     'x-should-retry': String(fault.retryable),
     // Wait of clients that use the header, seconds; errors with a better value set it themselves.
@@ -198,7 +198,7 @@ export function toErrorAnswer(
   const isOfValidation = status === 400 || status === 422;
   return {
     status,
-    body: { detail: items ?? (isOfValidation ? [itemOf(told, thrown, partOf)] : message), error: told },
+    body: { detail: items ?? (isOfValidation ? [itemOf(object, thrown, partOf)] : message), error: object },
     headers,
     isInternal,
   };

@@ -87,9 +87,9 @@ export class ServiceHealth {
       ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers accept jobs')),
       ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
     ];
-    const said = notices();
+    const texts = notices();
     const status = reasons.length === 0 ? 'healthy' : 'degraded';
-    return { status, reasons, parts, ...(said.length > 0 && { notices: [...said] }) };
+    return { status, reasons, parts, ...(texts.length > 0 && { notices: [...texts] }) };
   }
 
   /** Answer of `GET /readyz`: readiness for requests, or for jobs if this process only trains. */

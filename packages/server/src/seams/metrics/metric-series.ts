@@ -38,13 +38,13 @@ abstract class Series<Label extends string, Kept> {
   }
 
   get(): Promise<{ name: string; help: string; type: string; values: MetricValue<string>[] }> {
-    const values = [...this.#kept.values()].flatMap(({ labels, kept }) => this.tell(labels, kept));
+    const values = [...this.#kept.values()].flatMap(({ labels, kept }) => this.valuesOf(labels, kept));
     return Promise.resolve({ name: this.name, help: this.#help, type: this.type, values });
   }
 
   protected abstract readonly type: 'counter' | 'histogram';
   protected abstract begin(): Kept;
-  protected abstract tell(labels: Partial<Record<string, string>>, kept: Kept): MetricValue<string>[];
+  protected abstract valuesOf(labels: Partial<Record<string, string>>, kept: Kept): MetricValue<string>[];
 }
 
 export class Count {
@@ -62,7 +62,7 @@ export class Counts<Label extends string> extends Series<Label, Count> {
     return new Count();
   }
 
-  protected tell(labels: Partial<Record<string, string>>, { value }: Count): MetricValue<string>[] {
+  protected valuesOf(labels: Partial<Record<string, string>>, { value }: Count): MetricValue<string>[] {
     return [{ labels: labels as Record<string, string>, value }];
   }
 }
@@ -108,16 +108,16 @@ export class Spreads<Label extends string> extends Series<Label, Spread> {
     return new Spread(this.#bounds);
   }
 
-  protected tell(labels: Partial<Record<string, string>>, spread: Spread): MetricValue<string>[] {
+  protected valuesOf(labels: Partial<Record<string, string>>, spread: Spread): MetricValue<string>[] {
     const { upTo, sum } = spread.totals;
-    const told = (name: string, value: number, own: object = {}) => ({
+    const metric = (name: string, value: number, own: object = {}) => ({
       metricName: `${this.name}_${name}`,
       labels: own,
       // Written after the bound, in this order.
       sharedLabels: labels,
       value,
     });
-    const buckets = upTo.map(([le, count]) => told('bucket', count, { le }));
-    return [...buckets, told('sum', sum), told('count', upTo.at(-1)![1])];
+    const buckets = upTo.map(([le, count]) => metric('bucket', count, { le }));
+    return [...buckets, metric('sum', sum), metric('count', upTo.at(-1)![1])];
   }
 }

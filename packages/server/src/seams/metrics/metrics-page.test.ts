@@ -13,7 +13,7 @@ interface Series {
   readonly words: string;
 }
 
-async function toldBy(role: Role): Promise<ReadonlyMap<string, Series>> {
+async function seriesOf(role: Role): Promise<ReadonlyMap<string, Series>> {
   const text = await new ServiceMetrics(role).text();
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]));
   return new Map(
@@ -27,8 +27,8 @@ async function toldBy(role: Role): Promise<ReadonlyMap<string, Series>> {
 const roles = ['api', 'trainer'] as const;
 
 test('docs/reference/metrics.md has every metric of each role with its type and its words, and no other', async () => {
-  const told = await Promise.all(roles.map(async (role) => [role, await toldBy(role)] as const));
-  const all = await toldBy('all');
+  const told = await Promise.all(roles.map(async (role) => [role, await seriesOf(role)] as const));
+  const all = await seriesOf('all');
   expect(all.size).toBeGreaterThan(40);
   const rows = [...all].map(([name, { type, words }]) => {
     const by = told.filter(([, series]) => series.has(name)).map(([role]) => role);

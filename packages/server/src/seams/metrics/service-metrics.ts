@@ -46,15 +46,15 @@ export class ServiceMetrics {
   /** @param role of the process, which reports only its own work. Default `all` */
   constructor(role: Role = 'all') {
     // Metrics of other roles go into an unused registry.
-    const told = (isTold: boolean) => (isTold ? this.#registry : new Registry());
-    const [ofSampling, ofTraining] = [told(role !== 'trainer'), told(does(role, 'trainer'))];
+    const registryIf = (isUsed: boolean) => (isUsed ? this.#registry : new Registry());
+    const [ofSampling, ofTraining] = [registryIf(role !== 'trainer'), registryIf(does(role, 'trainer'))];
     const registers = [ofSampling];
     this.inference = new InferenceMetrics(ofSampling);
     this.jobs = new JobMetrics(ofTraining);
     this.data = new DataMetrics(this.#registry);
     this.machine = new MachineMetrics(this.#registry);
     this.health = new HealthMetrics(this.#registry, ofSampling);
-    this.keptAnswers = new KeptAnswerMetrics(told(does(role, 'api')));
+    this.keptAnswers = new KeptAnswerMetrics(registryIf(does(role, 'api')));
     this.#requests = new Counts({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',

@@ -151,7 +151,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     const first = this.#first;
     if (first === null) return this.#source.next().then(this.#took, this.#failed);
     this.#first = null;
-    return Promise.resolve(first).then(this.#told).catch(this.#failed);
+    return Promise.resolve(first).then(this.#converted).catch(this.#failed);
   }
 
   /** Does nothing for a request that has ended. */
@@ -167,13 +167,13 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     result: IteratorResult<EngineEvent>,
   ): MaybePromise<IteratorResult<OutputEvent | CompletedEvent>> => {
     try {
-      return this.#told(accept(result, this.#signal, this.#origins));
+      return this.#converted(accept(result, this.#signal, this.#origins));
     } catch (error) {
       return this.#failed(error);
     }
   };
 
-  readonly #told = (event: EngineEvent): MaybePromise<IteratorYieldResult<OutputEvent | CompletedEvent>> => {
+  readonly #converted = (event: EngineEvent): MaybePromise<IteratorYieldResult<OutputEvent | CompletedEvent>> => {
     switch (event.kind) {
       case 'delta':
       case 'finished':

@@ -51,13 +51,13 @@ export class MappedEvents<Item> implements AsyncIterableIterator<Item, void> {
     result: IteratorResult<OutputEvent | CompletedEvent>,
   ): IteratorResult<Item, void> | Promise<IteratorResult<Item, void>> => {
     if (result.done === true) return this.return();
-    let told: Item | null;
+    let item: Item | null;
     try {
-      told = this.#convert(result.value);
+      item = this.#convert(result.value);
     } catch (error) {
       return this.#failed(error);
     }
-    return told === null ? this.#read() : { done: false, value: told };
+    return item === null ? this.#read() : { done: false, value: item };
   };
 
   readonly #failed = async (error: unknown): Promise<never> => {

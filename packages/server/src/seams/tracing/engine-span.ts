@@ -29,7 +29,7 @@ export function originBelow(span: Span | null, origin: RequestOrigin): RequestOr
   return span === null ? origin : { ...origin, traceParent: toTraceParent(span.spanContext()) };
 }
 
-export function tellEngineFault(span: Span | null, error: unknown): void {
+export function recordEngineFault(span: Span | null, error: unknown): void {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'internal';
   span?.setAttribute('error.type', code);
   span?.setStatus({ code: SpanStatusCode.ERROR });

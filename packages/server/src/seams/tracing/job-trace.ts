@@ -71,7 +71,7 @@ export class JobTrace {
   end(outcome: JobOutcome | null, errorCode: string | null = null): void {
     this.#attempt.setAttribute('trainyard.job.outcome', outcome ?? 'left');
     this.#attempt.setAttribute('trainyard.job.gradient_steps', this.#numSteps);
-    if (errorCode !== null) tellError(this.#attempt, errorCode);
+    if (errorCode !== null) recordError(this.#attempt, errorCode);
     this.#attempt.end();
     // An unended span is not sent: the job is not over.
     if (outcome !== null) endWhole(this.#whole, outcome, errorCode);
@@ -107,11 +107,11 @@ function wholeJob(tracing: Tracing, job: TracedJob): Span {
 
 function endWhole(whole: Span, outcome: JobOutcome, errorCode: string | null): void {
   whole.setAttribute('trainyard.job.outcome', outcome);
-  if (errorCode !== null) tellError(whole, errorCode);
+  if (errorCode !== null) recordError(whole, errorCode);
   whole.end();
 }
 
-function tellError(span: Span, code: string): void {
+function recordError(span: Span, code: string): void {
   span.setAttribute('error.type', code);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }

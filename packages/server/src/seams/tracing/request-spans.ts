@@ -42,7 +42,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing | null): vo
     );
     request.span = span;
     request.end.onEnd(() => {
-      if (reply.raw.headersSent) tellStatus(span, reply.raw.statusCode);
+      if (reply.raw.headersSent) recordStatus(span, reply.raw.statusCode);
       if (request.end.isAbandoned) span.setAttribute('trainyard.request.abandoned', true);
       span.end();
     });
@@ -50,7 +50,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing | null): vo
   });
 }
 
-function tellStatus(span: Span, status: number): void {
+function recordStatus(span: Span, status: number): void {
   span.setAttribute('http.response.status_code', status);
   if (status < 500) return;
   span.setAttribute('error.type', String(status));

@@ -66,7 +66,7 @@ export class MachineWatch {
   #slowAt = -Infinity;
   #slowMs = 0;
   /** Logged reasons that still hold, by kind. */
-  #told = new Set<string>();
+  #reported = new Set<string>();
 
   constructor(options: MachineWatchOptions) {
     this.#options = options;
@@ -100,8 +100,8 @@ export class MachineWatch {
 
   #report(): void {
     const reasons = this.#reasons();
-    for (const [kind, reason] of reasons) if (!this.#told.has(kind)) this.#options.log(reason, { level: 'warn' });
-    this.#told = new Set(reasons.keys());
+    for (const [kind, reason] of reasons) if (!this.#reported.has(kind)) this.#options.log(reason, { level: 'warn' });
+    this.#reported = new Set(reasons.keys());
   }
 
   /** Reason why the service may fail soon, for people; null if there is none. */

@@ -60,8 +60,8 @@ export async function openJobWorkers(
   const checked = files === undefined ? {} : { files };
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs shares its cores with no engine.
-  const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
-  const computing = { arbiter, log, ...(sharesCores(config.role) ? behind : { share: 1, niceness: 0 }) };
+  const lower = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
+  const computing = { arbiter, log, ...(sharesCores(config.role) ? lower : { share: 1, niceness: 0 }) };
   const remote = remoteTrainerOptions(config);
   const backend = new EmbeddedTraining({
     host: {

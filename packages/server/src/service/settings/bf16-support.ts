@@ -37,12 +37,12 @@ const LOAD = `try { process.dlopen({ exports: {} }, process.argv[1]) } catch (er
  */
 export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'oneDnnPath'>): Promise<string | null> {
   if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;
-  const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path], { env: childEnvironment() }).then(
+  const fault = await promisify(execFile)(process.execPath, ['-e', LOAD, path], { env: childEnvironment() }).then(
     ({ stdout }) => stdout.trim(),
     () => 'loading it crashes the process',
   );
-  if (said === '') return null;
-  return isAbsolute(path) ? `${path} cannot be loaded (${said})` : `the system finds no library ${path} (${said})`;
+  if (fault === '') return null;
+  return isAbsolute(path) ? `${path} cannot be loaded (${fault})` : `the system finds no library ${path} (${fault})`;
 }
 
 function readCpuinfo(): string | null {

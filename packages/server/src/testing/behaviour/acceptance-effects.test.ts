@@ -9,7 +9,7 @@ let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open();
 });
-beforeEach(() => service.say('{"a":1}'));
+beforeEach(() => service.setReply('{"a":1}'));
 afterAll(() => service.close());
 
 test('a bias of 500 is one of 100: it lifts no token above one that leads by 101', async () => {
@@ -37,14 +37,14 @@ test('prompt_logprobs true counts as 1, and 0 in a stream is never given', async
 });
 
 test('seed -1 is no seed: replies differ, and those of a seed do not', async () => {
-  service.inference.model.say((_context, row) => void row.fill(0));
+  service.inference.model.setModel((_context, row) => void row.fill(0));
   const ids = async (seed: number) => (await service.answer({ seed, return_token_ids: true })).choices[0]!.token_ids;
   expect(await ids(-1)).not.toEqual(await ids(-1));
   expect(await ids(5)).toEqual(await ids(5));
 });
 
 test('repetition_detection ends a reply that repeats itself', async () => {
-  service.say('xabababab');
+  service.setReply('xabababab');
   const { choices } = await service.answer({ repetition_detection: { max_pattern_size: 3, min_count: 2 } });
   expect(choices[0]).toMatchObject({
     message: { content: 'xabab' },

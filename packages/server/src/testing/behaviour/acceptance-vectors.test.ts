@@ -13,7 +13,7 @@ import { TestServer } from '../test-server.ts';
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
   server = await TestServer.startOn(await ScriptedEngineInference.open({ template: 'tools' }));
-  server.inference.model.sayText('{"a":1}');
+  server.inference.model.setReply('{"a":1}');
 });
 afterAll(async () => {
   await server.close();

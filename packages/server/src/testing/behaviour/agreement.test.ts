@@ -16,7 +16,7 @@ let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open();
   // A few bytes, including half a character, and the end, with likelihoods from a hash of the last tokens.
-  service.inference.model.say(({ promptIds, replyIds }, row) => {
+  service.inference.model.setModel(({ promptIds, replyIds }, row) => {
     row.fill(-30);
     const hash = [...promptIds, ...replyIds].slice(-6).reduce((sum, id) => (sum * 31 + id) % 1009, 5);
     for (const [at, byte] of Buffer.from('abcdé X').entries()) row[byte] = ((hash * (at + 3)) % 17) / 4;

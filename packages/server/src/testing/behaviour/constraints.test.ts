@@ -31,7 +31,7 @@ const outputs = (structured_outputs: object) => ({ structured_outputs });
  * lowest allowed token.
  */
 async function held(wanted: string, fields: Record<string, unknown>): Promise<string> {
-  service.say(wanted);
+  service.setReply(wanted);
   return service.content({ ...GREEDY, ...fields });
 }
 /** True if the constraint allows the whole text. */
@@ -95,7 +95,7 @@ describe('a property `__proto__`', () => {
   const MESSAGES = '"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":200';
   const TOOL = `{"type":"function","function":{"name":"f","strict":true,"parameters":${SOURCE}}}`;
   const ask = async (said: string, fields: string) => {
-    service.say(said);
+    service.setReply(said);
     const headers = { 'content-type': 'application/json' };
     const body = `{${MESSAGES},${fields}}`;
     const response = await service.server.request('POST', '/v1/chat/completions', body, headers);
@@ -149,34 +149,34 @@ describe('the end', () => {
     expect(await service.content({ ...GREEDY, ...outputs({ regex: '[0-9]+' }) })).toBe('111');
   });
   test('`length` cuts a value as it is', async () => {
-    service.say('{"a":12345}');
+    service.setReply('{"a":12345}');
     expect(await service.reply({ ...GREEDY, max_tokens: 7, ...outputs({ json: SCHEMA }) })).toMatchObject({
       content: '{"a":12',
       reason: 'length',
     });
   });
   test('min_tokens does not keep a reply with a complete constraint from ending', async () => {
-    service.say('abcdef');
+    service.setReply('abcdef');
     expect(await service.reply({ ...GREEDY, min_tokens: 50, ...outputs({ regex: 'ab' }) })).toMatchObject({
       content: 'ab',
       reason: 'stop',
     });
   });
   test('stop strings cut into it', async () => {
-    service.say('{"a":1,"b":"x"}');
+    service.setReply('{"a":1,"b":"x"}');
     expect(await service.reply({ ...GREEDY, stop: ',', ...outputs({ json: SCHEMA }) })).toMatchObject({
       content: '{"a":1',
       stop: ',',
     });
   });
   test('special tokens do not come inside', async () => {
-    service.say('<|im_start|>');
+    service.setReply('<|im_start|>');
     expect(
       await service.content({ ...GREEDY, max_tokens: 3, skip_special_tokens: false, ...outputs({ regex: '.*' }) }),
     ).not.toContain('im_start');
   });
   test('raw log-probabilities are those under the constraint', async () => {
-    service.inference.model.say((_context, row) => void row.fill(0));
+    service.inference.model.setModel((_context, row) => void row.fill(0));
     const [first] = (
       await service.answer({ ...GREEDY, logprobs: true, top_logprobs: 4, ...outputs({ choice: ['a', 'b'] }) })
     ).choices[0]!.logprobs!.content;
@@ -217,11 +217,11 @@ describe('refused before the first byte, also as a stream', () => {
 describe('next to reasoning and tools', () => {
   test('it starts after the reasoning, or at once without reasoning', async () => {
     const fields = { ...GREEDY, ...outputs({ regex: 'a+' }) };
-    thinker.say('<think>hm, b?</think>aa');
+    thinker.setReply('<think>hm, b?</think>aa');
     const [choice] = (await thinker.answer(fields)).choices;
     expect(choice!.message).toMatchObject({ reasoning: 'hm, b?', content: 'aa' });
     expect(await thinker.content({ ...fields, chat_template_kwargs: { enable_thinking: false } })).toMatch(/^a+$/);
-    thinker.say('aaa');
+    thinker.setReply('aaa');
     expect(await thinker.content(fields)).toBe('aaa');
   });
 
@@ -229,7 +229,7 @@ describe('next to reasoning and tools', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
     expect(await held('abc', { tools, max_tokens: 3, ...outputs({ regex: 'a+' }) })).toMatch(/^a+$/);
     const call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>';
-    service.say(call);
+    service.setReply(call);
     const [called] = (await service.answer({ ...GREEDY, tools, ...outputs({ regex: 'a+' }) })).choices;
     expect(called).toMatchObject({
       finish_reason: 'tool_calls',
@@ -238,7 +238,7 @@ describe('next to reasoning and tools', () => {
     expect(
       await held('<tool_call>', { tools, tool_choice: 'none', max_tokens: 3, ...outputs({ regex: 'a+' }) }),
     ).toMatch(/^a+$/);
-    service.say('[{"name":"f","parameters":{}}]');
+    service.setReply('[{"name":"f","parameters":{}}]');
     const [choice] = (
       await service.answer({ ...GREEDY, tools, tool_choice: 'required', response_format: { type: 'json_object' } })
     ).choices;

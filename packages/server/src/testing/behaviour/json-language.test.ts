@@ -45,7 +45,7 @@ const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neit
 
 test.each(STATEMENTS)('%s', async (_about, schema, both, neither, differs) => {
   const allows = async (text: string) => {
-    service.say(text);
+    service.setReply(text);
     const fields = { temperature: 0, max_tokens: Buffer.byteLength(text) + 2, structured_outputs: { json: schema } };
     return (await service.content(fields)) === text;
   };
@@ -61,7 +61,7 @@ test('an undeclared required key is refused without additional properties: vLLM 
   const json = { type: 'object', properties: A, required: ['z'] };
   expect(await service.refusal({ structured_outputs: { json } })).toBe('400 structured_outputs');
   expect(await service.message({ structured_outputs: { json } })).toContain("required property 'z'");
-  service.say('{"a":1,"z":2}');
+  service.setReply('{"a":1,"z":2}');
   const open = { json, disable_additional_properties: false };
   expect(await service.content({ temperature: 0, structured_outputs: open })).toBe('{"a":1,"z":2}');
 });
@@ -78,7 +78,7 @@ describe('names that look like integers keep their places', () => {
   };
   const sorted = ['{"2":{"b":1,"0":2},"10":{"b":1,"1":2},"why":1}', text.replace('"b":1,"1":2', '"1":2,"b":1')];
   const replyTo = async (said: string, member: string) => {
-    service.say(said);
+    service.setReply(said);
     const fields = `"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":${said.length + 2}`;
     const body = `{"model":"tiny/base",${fields},${member}}`;
     const response = await service.server.request('POST', '/v1/chat/completions', body);

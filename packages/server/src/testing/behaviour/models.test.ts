@@ -9,7 +9,7 @@ let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open({ contextLength: 100 });
   await service.server.addCheckpoint(await service.server.makeModel('agent'), 'a');
-  service.say('hi');
+  service.setReply('hi');
 });
 afterAll(() => service.close());
 

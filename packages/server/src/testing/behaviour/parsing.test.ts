@@ -7,7 +7,7 @@ import { ScriptedService } from '../scripted-service.ts';
 let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open({ template: 'tools' });
-  service.say('hi');
+  service.setReply('hi');
 });
 afterAll(() => service.close());
 

@@ -12,7 +12,7 @@ let variables: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open();
   variables = await ScriptedService.open({ template: SHOWN, policy: 'fcfs', runsRequestTemplates: false });
-  service.say('!');
+  service.setReply('!');
 });
 afterAll(async () => {
   await service.close();
@@ -176,7 +176,7 @@ describe('the way of a request', () => {
   test('thinking_token_budget ends the reasoning, and has no effect without any', async () => {
     const thinker = await ScriptedService.open({ template: 'thinking' });
     try {
-      thinker.say('<think>abcdef</think>Yes');
+      thinker.setReply('<think>abcdef</think>Yes');
       const message = async (fields: Record<string, unknown>) => (await thinker.answer(fields)).choices[0]!.message;
       expect(await message({ thinking_token_budget: 3 })).toMatchObject({ reasoning: 'abc', content: 'ef</think>Yes' });
       const noThoughts = await message({ thinking_token_budget: 0 });

@@ -187,7 +187,7 @@ describe('the draw', () => {
   });
 
   test('choice i of a seed is the choice of seed + i', async () => {
-    service.inference.model.say((_context, row) => void row.fill(0));
+    service.inference.model.setModel((_context, row) => void row.fill(0));
     const ids = async (fields: object) =>
       (await service.answer({ max_tokens: 8, return_token_ids: true, ...fields })).choices.map(
         (choice) => choice.token_ids,

@@ -72,7 +72,7 @@ test('an input of /v1/messages', async () => {
   const tool = `{"name":"f","input_schema":{"type":"object","properties":{"b":{"minimum":1.0},"1":{}}}}`;
   const body = `{"model":"tiny/base","max_tokens":1,"tools":[${tool}],"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"t"},${use}]},{"role":"user","content":[${result}]}]}`;
   let prompt = '';
-  service.inference.model.say(({ promptIds }, row) => {
+  service.inference.model.setModel(({ promptIds }, row) => {
     prompt = service.inference.model.tokenizer.decode([...promptIds]);
     row[120] = 9;
   });

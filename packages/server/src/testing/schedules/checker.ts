@@ -215,9 +215,9 @@ export class Checker {
       const kept = checkpoint?.deleted_at == null ? digest : null;
       if (checkpoint?.digest !== kept)
         this.#found(`step ${index + 1} of model ${model.id} has other weights than undisturbed (${names.join(', ')})`);
-      const told = (eventsOf.get(row.id) ?? []).filter(({ type }) => type === 'gradient_step').length;
-      if (told !== numGradientSteps)
-        this.#found(`job ${row.id} reported ${told} gradient steps of ${numGradientSteps}`);
+      const numReported = (eventsOf.get(row.id) ?? []).filter(({ type }) => type === 'gradient_step').length;
+      if (numReported !== numGradientSteps)
+        this.#found(`job ${row.id} reported ${numReported} gradient steps of ${numGradientSteps}`);
     }
     const gone = checkpoints.filter(({ deleted_at: at }) => at !== null).map(({ step }) => step);
     if (gone.join() !== [...model.deletedSteps].toSorted((first, second) => first - second).join())
@@ -233,9 +233,9 @@ export class Checker {
       model_id: string | null;
       event_id: string | null;
     }>('select type, job_id, model_id, event_id from feed');
-    const told = rows.flatMap(({ event_id: id }) => (id === null ? [] : [id]));
-    if (told.length !== events.length || new Set(told).size !== told.length)
-      this.#found(`the feed has ${told.length} events of jobs, and there are ${events.length}`);
+    const rowIds = rows.flatMap(({ event_id: id }) => (id === null ? [] : [id]));
+    if (rowIds.length !== events.length || new Set(rowIds).size !== rowIds.length)
+      this.#found(`the feed has ${rowIds.length} events of jobs, and there are ${events.length}`);
     const count = (type: string, id: string) =>
       rows.filter((row) => row.type === type && (row.job_id === id || (row.job_id === null && row.model_id === id)))
         .length;

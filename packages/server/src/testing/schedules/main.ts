@@ -52,7 +52,7 @@ if (values.server !== undefined) process.once('disconnect', () => process.exit(1
 const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server, givenSeeds());
 // Killed processes have not cleaned up: their resources keep this one alive.
 if (values.server === undefined) {
-  tell(report);
+  print(report);
   process.exit();
 } else process.send?.({ report } satisfies FromPlayer, undefined, undefined, () => process.exit());
 
@@ -77,13 +77,13 @@ async function playInProcess(server: string, seeds: Iterator<number>): Promise<R
   const child = fork(fileURLToPath(import.meta.url), [...process.argv.slice(2), '--server', server], {
     execArgv: ['--conditions=@trainyard/source'],
   });
-  const told = Promise.withResolvers<Report>();
+  const result = Promise.withResolvers<Report>();
   child.on('message', (message: FromPlayer) => {
-    if ('report' in message) told.resolve(message.report);
+    if ('report' in message) result.resolve(message.report);
     else child.send({ seed: seeds.next().value ?? null } satisfies ToPlayer);
   });
-  child.once('exit', (code) => told.reject(new Error(`schedules ended with ${code}`)));
-  return await told.promise;
+  child.once('exit', (code) => result.reject(new Error(`schedules ended with ${code}`)));
+  return await result.promise;
 }
 
 /** Seeds from the parent process. */
@@ -153,7 +153,7 @@ function sumOf(first: Report, second: Report): Report {
   };
 }
 
-function tell(sum: Report): void {
+function print(sum: Report): void {
   const seeds = Object.keys(sum.broken);
   const faults = Object.entries(sum.faults).toSorted(([first], [second]) => (first < second ? -1 : 1));
   console.log(`faults: ${faults.map(([name, count]) => `${name} ${count}`).join(', ')}`);

@@ -9,23 +9,23 @@ const PACKERS: readonly Packer[] = [createZstdCompress(), createZstdDecompress()
 );
 
 /** @param underWay called when a thread starts; its result is called when the thread ends */
-export function beginTellingOfPacking(underWay: () => () => void): void {
+export function startPackingReports(underWay: () => () => void): void {
   for (const packer of PACKERS) {
     const { _transform: transform } = packer;
     packer._transform = function (this: Transform, chunk, encoding, callback): void {
       const over = underWay();
-      const told: TransformCallback = (...result) => {
+      const done: TransformCallback = (...result) => {
         this.off('close', over);
         over();
         callback(...result);
       };
       // A stream destroyed meanwhile never calls back.
       this.once('close', over);
-      transform.call(this, chunk, encoding, told);
+      transform.call(this, chunk, encoding, done);
     };
   }
 }
 
-export function endTellingOfPacking(): void {
+export function stopPackingReports(): void {
   for (const packer of PACKERS) Reflect.deleteProperty(packer, '_transform');
 }

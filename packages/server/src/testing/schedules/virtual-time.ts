@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 
-import { beginTellingOfPacking, endTellingOfPacking } from './packing.ts';
+import { startPackingReports, stopPackingReports } from './packing.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 
 type Callback = (...values: unknown[]) => void;
@@ -80,7 +80,7 @@ export class VirtualTime {
   begin(): void {
     this.#seenAt = real.now();
     this.#isRunning = true;
-    beginTellingOfPacking(() => this.underWay());
+    startPackingReports(() => this.underWay());
     const later = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, null);
     const again = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, ms);
     const clear = (timer: unknown) => this.#clear(timer);
@@ -97,7 +97,7 @@ export class VirtualTime {
     this.#isRunning = false;
     this.#isTicking = false;
     this.#timers = [];
-    endTellingOfPacking();
+    stopPackingReports();
     const { setTimeout, clearTimeout, setInterval, clearInterval } = real;
     Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
     performance.now = real.now;

@@ -38,10 +38,10 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
 }
 
 /** The first warning concerns the settings, and is known before the job starts. */
-function warningsOf({ kind, config }: TrainingJob, told: readonly JobWarningObject[]): JobWarningObject[] {
+function warningsOf({ kind, config }: TrainingJob, warnings: readonly JobWarningObject[]): JobWarningObject[] {
   const { ignoredKeys } = config;
   const first = ignoredSettingsWarning(kind, Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : []);
-  return first === null ? [...told] : [first, ...told.filter(({ code }) => code !== first.code)];
+  return first === null ? [...warnings] : [first, ...warnings.filter(({ code }) => code !== first.code)];
 }
 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

@@ -24,10 +24,10 @@ let stranger: string;
 beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 2048 });
   server = await TestServer.startOn(inference);
-  other = await server.beside('the other process');
+  other = await server.startAnother('the other process');
   stranger = await server.makeKey('other', ['inference']);
 });
-beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+beforeEach(() => inference.model.setReply('<think>Hm.</think>Hello to you.'));
 afterEach(() => vi.restoreAllMocks());
 afterAll(async () => {
   await other.close();
@@ -243,7 +243,7 @@ describe('conversation of a response', () => {
   test('puts the items before the input and grows by both: the prompt is that of the conversation sent whole', async () => {
     const start = [{ role: 'developer', content: 'Be brief.' }];
     const id = await make({ items: start });
-    inference.model.sayText(CALLS);
+    inference.model.setReply(CALLS);
     const ask = [{ role: 'user', content: [{ type: 'input_text', text: 'Rome?' }] }];
     const first = await respond({ conversation: id, input: ask, tools: [TOOL], instructions: 'Be kind.' });
     expect(first.conversation).toEqual({ id });
@@ -251,7 +251,7 @@ describe('conversation of a response', () => {
     const call = first.output.find((item) => item.type === 'function_call');
     if (call?.type !== 'function_call') throw new Error('it calls');
     const result = { type: 'function_call_output', call_id: call.call_id, output: 'sun' };
-    inference.model.sayText('Sun.');
+    inference.model.setReply('Sun.');
     const second = await respond({ conversation: { id }, input: [result], tools: [TOOL] });
     const third = await respond({ conversation: id, input: 'And?', tools: [TOOL] });
     const continued = rendered();

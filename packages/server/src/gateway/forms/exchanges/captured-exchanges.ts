@@ -59,17 +59,17 @@ export function completeGroup(
     checkFinite(trajectory.metadata, [...place, 'metadata']);
     const { exchanges, ...rest } = { ...trajectory, reward: trajectory.reward ?? 0 };
     if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return withReadableMessages(rest);
-    const told = readExchanges(exchanges, place, policy);
+    const found = readExchanges(exchanges, place, policy);
     if (rest.messages_and_choices?.length || rest.additional_histories?.length || rest.tools) {
       throw invalid(
         [...place, 'exchanges'],
         'Input should be empty if `messages_and_choices`, `tools` or `additional_histories` is set',
       );
     }
-    numForeignExchanges += told.numForeign;
-    const [first, ...others] = told.histories;
+    numForeignExchanges += found.numForeign;
+    const [first, ...others] = found.histories;
     const complete: WireTrajectory = { ...rest, ...first, additional_histories: others };
-    sources.set(complete, told.sources);
+    sources.set(complete, found.sources);
     return complete;
   });
   return { group: { ...group, trajectories }, numForeignExchanges };
@@ -91,8 +91,8 @@ function readExchanges(exchanges: WireExchanges, place: Place, policy: PolicyNam
   const histories: WireHistory[] = [];
   const from: Source[] = [];
   let numForeign = 0;
-  const add = (call: Place, told: readonly CallHistory[]) => {
-    for (const { history, placeInCall } of told) {
+  const add = (call: Place, found: readonly CallHistory[]) => {
+    for (const { history, placeInCall } of found) {
       histories.push(history);
       from.push({ call, placeInCall });
     }

@@ -169,7 +169,7 @@ function tracedInference(
 ): ModelInference {
   const { span, routeOptions } = request;
   const ofModel = inference.of(model.base.id);
-  if (tracing === null || span === null) return inference.isRemote === true ? toldModel(ofModel, request) : ofModel;
+  if (tracing === null || span === null) return inference.isRemote === true ? withOrigin(ofModel, request) : ofModel;
   const { genAiOperation: operation = 'chat' } = routeOptions.config;
   const requested = asked ?? model.base.id;
   const about = {
@@ -185,7 +185,7 @@ function tracedInference(
 }
 
 /** The same model on other machines, which get the origin of the request. */
-function toldModel(inference: ModelInference, request: FastifyRequest): ModelInference {
+function withOrigin(inference: ModelInference, request: FastifyRequest): ModelInference {
   const origin = { requestId: request.id, traceParent: traceParentOf(request) };
   return withGenerate(inference, (asked, signal) => inference.generate({ ...asked, origin }, signal));
 }

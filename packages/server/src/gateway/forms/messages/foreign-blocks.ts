@@ -34,13 +34,13 @@ export function readableMessages(messages: readonly MessageParam[], leftOut: Lef
 function assistantMessages(blocks: readonly MessageBlockParam[], leftOut: LeftOut): MessageParam[] {
   const results = new Map(blocks.flatMap((block) => (isServerResult(block) ? [[block['tool_use_id'], block]] : [])));
   const messages: MessageParam[] = [];
-  let said: MessageBlockParam[] = [];
+  let reply: MessageBlockParam[] = [];
   let found: MessageBlockParam[] = [];
   let isAnswered = false;
   const settle = () => {
     if (found.length === 0) return;
-    messages.push({ role: 'assistant', content: said }, { role: 'user', content: found });
-    said = [];
+    messages.push({ role: 'assistant', content: reply }, { role: 'user', content: found });
+    reply = [];
     found = [];
     isAnswered = false;
   };
@@ -56,7 +56,7 @@ function assistantMessages(blocks: readonly MessageBlockParam[], leftOut: LeftOu
       else {
         const { id, name, input, server_name: server } = block;
         const called = typeof server === 'string' ? `${server}__${String(name)}` : name;
-        said.push({ type: 'tool_use', id, name: called, input: input ?? {} });
+        reply.push({ type: 'tool_use', id, name: called, input: input ?? {} });
         found.push(toResult(result, leftOut));
       }
       continue;
@@ -64,10 +64,10 @@ function assistantMessages(blocks: readonly MessageBlockParam[], leftOut: LeftOu
     const readable = readableBlock(block, leftOut);
     if (readable === null) continue;
     settle();
-    said.push(readable);
+    reply.push(readable);
   }
   settle();
-  return said.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'assistant', content: said }];
+  return reply.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'assistant', content: reply }];
 }
 
 /** Null: the block is dropped. */

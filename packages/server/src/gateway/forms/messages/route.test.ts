@@ -20,7 +20,7 @@ beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 1024 });
   server = await TestServer.startOn(inference);
 });
-beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+beforeEach(() => inference.model.setReply('<think>Hm.</think>Hello to you.'));
 afterAll(async () => {
   await server.close();
   inference.close();
@@ -122,7 +122,7 @@ describe('the answer', () => {
     ['a stop sequence', { stop_sequences: ['to'] }, 'Hello to you.'],
     ['a cut', { max_tokens: 5, thinking: { type: 'disabled' } }, 'Hello to you.'],
   ])('%s is the same in a stream', async (_name, fields, text) => {
-    inference.model.sayText(text);
+    inference.model.setReply(text);
     const [whole, events] = [await message(fields), await stream(fields)];
     const { content, stop_reason: reason, stop_sequence: sequence, usage } = assembled(events);
     expect(withoutIds(content)).toEqual(withoutIds(whole.content));
@@ -135,7 +135,7 @@ describe('the answer', () => {
   });
 
   test('calls are blocks with their input, and end with tool_use', async () => {
-    inference.model.sayText(CALLS);
+    inference.model.setReply(CALLS);
     const { content, stop_reason: reason } = await message({ tools: [TOOL] });
     expect(content.map(({ type }) => type)).toEqual(['thinking', 'text', 'tool_use']);
     expect(content[2]).toMatchObject({ name: 'weather', input: { city: 'Rome' }, id: expect.stringMatching(/./) });
@@ -144,7 +144,7 @@ describe('the answer', () => {
 
   test('the input of a call is written as the model wrote it, whole and in a stream', async () => {
     const input = '{"id": 1234567890123456789, "b": 1.0, "10": 1, "2": 2}';
-    inference.model.sayText(callOf(input));
+    inference.model.setReply(callOf(input));
     const fields = { tools: [TOOL], thinking: { type: 'disabled' } };
     const { body } = await post(fields);
     expect(body).toContain(`"input":${input}`);
@@ -156,14 +156,14 @@ describe('the answer', () => {
 
   test('arguments that are no object are no call', async () => {
     for (const input of ['"Rome"', '[1, {"a": 2}]', 'true', '17']) {
-      inference.model.sayText(callOf(input));
+      inference.model.setReply(callOf(input));
       const { content, stop_reason: reason } = await message({ tools: [TOOL], thinking: { type: 'disabled' } });
       expect([content, reason]).toEqual([[{ type: 'text', text: callOf(input), citations: null }], 'end_turn']);
     }
   });
 
   test('ends for each reason with its name', async () => {
-    inference.model.sayText('Hello to you.');
+    inference.model.setReply('Hello to you.');
     const quiet = { thinking: { type: 'disabled' } };
     expect(await message({ ...quiet, max_tokens: 3 })).toMatchObject({ stop_reason: 'max_tokens' });
     expect(await message({ ...quiet, stop_sequences: ['zzz', ' to'] })).toMatchObject({
@@ -171,7 +171,7 @@ describe('the answer', () => {
       stop_sequence: ' to',
       content: [{ type: 'text', text: 'Hello' }],
     });
-    inference.model.sayText('on and on '.repeat(200));
+    inference.model.setReply('on and on '.repeat(200));
     expect(await message({ ...quiet, max_tokens: 1024 })).toMatchObject({
       stop_reason: 'model_context_window_exceeded',
     });
@@ -268,7 +268,7 @@ describe('the request', () => {
   });
 
   test('an output format holds the reply', async () => {
-    inference.model.sayText('{"a": 1} and more');
+    inference.model.setReply('{"a": 1} and more');
     const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] };
     const { content } = await message({
       output_config: { format: { type: 'json_schema', schema } },

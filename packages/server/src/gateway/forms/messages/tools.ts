@@ -84,6 +84,6 @@ function toChatTool(tool: MessageTool, index: number): ChatTool {
 /** Templates have no examples of inputs, so they are appended to the description. */
 function withExamples(description: string | null, { input_examples: examples }: MessageTool): string | null {
   if (!examples || examples.length === 0) return description;
-  const told = ['Examples of its input:', ...examples.map((input) => sourceTextOf(input) ?? JSON.stringify(input))];
-  return [...(description ? [description] : []), ...told].join('\n');
+  const shown = ['Examples of its input:', ...examples.map((input) => sourceTextOf(input) ?? JSON.stringify(input))];
+  return [...(description ? [description] : []), ...shown].join('\n');
 }

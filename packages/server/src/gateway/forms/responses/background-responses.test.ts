@@ -13,9 +13,9 @@ let other: TestServer;
 beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 2048 });
   server = await TestServer.startOn(inference);
-  other = await server.beside('the other process');
+  other = await server.startAnother('the other process');
 });
-beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+beforeEach(() => inference.model.setReply('<think>Hm.</think>Hello to you.'));
 afterEach(() => vi.restoreAllMocks());
 afterAll(async () => {
   await other.close();

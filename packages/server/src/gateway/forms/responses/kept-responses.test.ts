@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await TestServer.startOn(inference);
   other = await server.makeKey('other', ['inference']);
 });
-beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+beforeEach(() => inference.model.setReply('<think>Hm.</think>Hello to you.'));
 afterAll(async () => {
   await server.close();
   inference.close();
@@ -106,13 +106,13 @@ describe('a kept answer', () => {
 
 describe('previous_response_id', () => {
   test('puts the conversation before the input: the prompt is that of the conversation sent whole', async () => {
-    inference.model.sayText(CALLS);
+    inference.model.setReply(CALLS);
     const ask = [{ role: 'user', content: [{ type: 'input_text', text: 'Rome?' }] }];
     const first = await respond({ input: ask, tools: [TOOL], instructions: 'Be brief.' });
     const call = first.output.find((item) => item.type === 'function_call');
     if (call?.type !== 'function_call') throw new Error('it calls');
     const result = { type: 'function_call_output', call_id: call.call_id, output: 'sun' };
-    inference.model.sayText('Sun.');
+    inference.model.setReply('Sun.');
     const second = await respond({ input: [result], previous_response_id: first.id, tools: [TOOL] });
     const third = await respond({ previous_response_id: second.id, input: 'And?', tools: [TOOL] });
     const continued = rendered();
@@ -204,7 +204,7 @@ describe('many references', () => {
   afterAll(() => small.close());
   const ask = (input: unknown) => small.request('POST', '/v1/responses', { input });
   const long = async () => {
-    inference.model.sayText('A long answer. '.repeat(60));
+    inference.model.setReply('A long answer. '.repeat(60));
     const { output } = (await ask('Hello')).json<Response>();
     return output.map(({ id }) => ({ type: 'item_reference', id }));
   };

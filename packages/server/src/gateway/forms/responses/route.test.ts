@@ -28,7 +28,7 @@ beforeAll(async () => {
   inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 1024 });
   server = await TestServer.startOn(inference);
 });
-beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+beforeEach(() => inference.model.setReply('<think>Hm.</think>Hello to you.'));
 afterAll(async () => {
   await server.close();
   inference.close();
@@ -100,7 +100,7 @@ describe('the answer', () => {
     ['a cut', { ...QUIET, max_output_tokens: 5 }, 'Hello to you.'],
     ['log-probabilities', { ...QUIET, top_logprobs: 2 }, 'Hello to you.'],
   ])('%s is the same in a stream', async (_name, fields, text) => {
-    inference.model.sayText(text);
+    inference.model.setReply(text);
     const whole = await respond(fields);
     const events = await stream(fields);
     const last = events.at(-1);
@@ -123,7 +123,7 @@ describe('the answer', () => {
   });
 
   test('every item of a stream begins, grows and ends in order', async () => {
-    inference.model.sayText(CALLS);
+    inference.model.setReply(CALLS);
     const types = (await stream({ tools: [TOOL] })).map(({ type }) => type.replace('response.', ''));
     const once = types.filter((type, index) => !type.endsWith('.delta') || types[index - 1] !== type);
     expect(once).toEqual([
@@ -150,7 +150,7 @@ describe('the answer', () => {
   });
 
   test('a summary that is asked for is the whole thought, in the events and the item that clients read', async () => {
-    inference.model.sayText('<think>Hm, so.</think>Hello.');
+    inference.model.setReply('<think>Hm, so.</think>Hello.');
     const fields = { reasoning: { summary: 'auto' } };
     const { output } = await respond(fields);
     expect(output[0]).toMatchObject({
@@ -174,7 +174,7 @@ describe('the answer', () => {
   });
 
   test('log-probabilities are those of the text', async () => {
-    inference.model.sayText('<think>Hm.</think>Hello.');
+    inference.model.setReply('<think>Hm.</think>Hello.');
     const answer = await respond({ include: ['message.output_text.logprobs'], top_logprobs: 1 });
     const item = answer.output.find(({ type }) => type === 'message');
     if (item?.type !== 'message') throw new Error('it has a message');
@@ -191,7 +191,7 @@ describe('the answer', () => {
 
 describe('the request', () => {
   test('an answer and the results of its calls go back in as they are', async () => {
-    inference.model.sayText(CALLS);
+    inference.model.setReply(CALLS);
     const { output } = await respond({ tools: [TOOL] });
     const call = output.find((item) => item.type === 'function_call');
     if (call?.type !== 'function_call') throw new Error('it calls');
@@ -221,7 +221,7 @@ describe('the request', () => {
   });
 
   test('calls of custom tools and within namespaces are named as their client knows them, there and back', async () => {
-    inference.model.sayText([called('code', { input: 'print(1)' }), called('crm__note', { text: 'late' })].join('\n'));
+    inference.model.setReply([called('code', { input: 'print(1)' }), called('crm__note', { text: 'late' })].join('\n'));
     const tools = [CUSTOM, SPACE];
     const { output } = await respond({ tools });
     expect(inference.lastRequest.reply?.tools?.map((tool) => tool.function)).toMatchObject([
@@ -351,7 +351,7 @@ describe('the request', () => {
     ],
     [{ type: 'json_object' }],
   ])('the format %j holds the reply', async (format) => {
-    inference.model.sayText('{"a": 1} and more');
+    inference.model.setReply('{"a": 1} and more');
     const { output } = await respond({ ...QUIET, text: { format } });
     expect(output).toMatchObject([{ type: 'message', content: [{ text: '{"a": 1}' }] }]);
   });
@@ -367,7 +367,7 @@ describe('reasoning that is carried in encrypted_content', () => {
   };
 
   test('is in the answer on request, whole and streamed', async () => {
-    inference.model.sayText('<think>Über ½ 🚂</think>Hello.');
+    inference.model.setReply('<think>Über ½ 🚂</think>Hello.');
     expect(carriedBy(await respond())).toBeNull();
     const carried = carriedBy(await respond({ include }));
     expect(carried).toMatch(/^[\w-]+$/);
@@ -379,7 +379,7 @@ describe('reasoning that is carried in encrypted_content', () => {
   });
 
   test('is read back where the text itself is not sent', async () => {
-    inference.model.sayText('<think>Über ½ 🚂</think>Hello.');
+    inference.model.setReply('<think>Über ½ 🚂</think>Hello.');
     const carried = carriedBy(await respond({ include }));
     const message = { role: 'assistant', content: 'Hello.' };
     expect(await prompted({ summary: [], encrypted_content: carried })).toEqual({ ...message, reasoning: 'Über ½ 🚂' });

@@ -86,8 +86,8 @@ function readTool(tool: ResponseTool, place: string): NamedTool[] {
       throw invalidAt(`${place}.tools.${index}.type`, 'Field required', 'missing');
     const named = readMember(member as ResponseTool, `${place}.tools.${index}`, namespace);
     const { description = null } = named.chat.function;
-    const told = description === null && about === '' ? null : `${about}${description ?? ''}`;
-    return { ...named, chat: { ...named.chat, function: { ...named.chat.function, description: told } } };
+    const text = description === null && about === '' ? null : `${about}${description ?? ''}`;
+    return { ...named, chat: { ...named.chat, function: { ...named.chat.function, description: text } } };
   });
 }
 

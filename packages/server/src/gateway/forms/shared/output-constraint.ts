@@ -34,9 +34,9 @@ export function outputConstraint(body: ConstraintFields): OutputConstraint | nul
     throw conflict(asked, quoting`${asked} must have exactly one of ${KINDS.join(', ')}, got none`);
   const all = new Set<Kind>([...kinds, ...(format === null ? [] : [KIND_OF_SPEC[format.spec.kind]])]);
   if (all.size > 1) {
-    const beside = format === null ? [] : quoting` together with ${named('response_format')}`;
+    const together = format === null ? [] : quoting` together with ${named('response_format')}`;
     const kindsSent = [...all].join(', ');
-    throw conflict(asked, [...quoting`${asked}`, ...beside, ` must have exactly one kind, got ${kindsSent}`]);
+    throw conflict(asked, [...quoting`${asked}`, ...together, ` must have exactly one kind, got ${kindsSent}`]);
   }
   if (format !== null) return format;
   return { spec: outputsSpec(outputs, kinds[0]!), field };

@@ -81,11 +81,11 @@ export function toTokenChunks(
  * itself, as in vLLM.
  */
 function tokenLogprobs(logprobs: Parameters<typeof toChoiceLogprobs>[0]): ReturnType<typeof toChoiceLogprobs> {
-  const told = toChoiceLogprobs(logprobs, true);
-  if (told === null) return null;
-  const content = told.content.map(({ top_logprobs: top, ...own }) => ({
+  const converted = toChoiceLogprobs(logprobs, true);
+  if (converted === null) return null;
+  const content = converted.content.map(({ top_logprobs: top, ...own }) => ({
     ...own,
     top_logprobs: top.length > 0 ? top : [own],
   }));
-  return { ...told, content };
+  return { ...converted, content };
 }

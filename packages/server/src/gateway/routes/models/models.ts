@@ -57,11 +57,11 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
     const now = Math.floor(clock() / 1000);
     const { base } = model;
-    const told = (card: ModelCard): ModelCard => (speaksAnthropic(request) ? anthropicCard(card) : card);
-    if (model.kind === 'base') return told(baseCard(base, now));
+    const inShape = (card: ModelCard): ModelCard => (speaksAnthropic(request) ? anthropicCard(card) : card);
+    if (model.kind === 'base') return inShape(baseCard(base, now));
     const created = Math.floor(model.createdAt / 1000);
     const root = model.kind === 'adapter' ? model.name : model.root;
-    return told(toCard({ id: model.name, created, root, parent: base.id, base, now }));
+    return inShape(toCard({ id: model.name, created, root, parent: base.id, base, now }));
   });
 }
 

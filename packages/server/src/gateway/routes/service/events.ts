@@ -32,10 +32,10 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
       const ofModel = modelId === undefined ? {} : { modelId: (await ownedModel(request, parts, modelId)).id };
       const read = async (part: Pick<FeedQuery, 'after' | 'limit' | 'order'>) =>
         (await store.feed.list({ entityId, ...ofModel, ...part })).map(toEventObject);
-      const behind = after === undefined ? {} : { after: positionOf(after, entityId, ['query', 'after']) };
+      const from = after === undefined ? {} : { after: positionOf(after, entityId, ['query', 'after']) };
       if (!wantsLiveEvents(request)) {
         // One more than requested shows if there is a next page.
-        const items = await read({ ...behind, limit: limit + 1, order: order ?? 'asc' });
+        const items = await read({ ...from, limit: limit + 1, order: order ?? 'asc' });
         return toListPage({ items: items.slice(0, limit), hasMore: items.length > limit }, (event) => event);
       }
       if (order === 'desc') throw wrong(['query', 'order'], 'Input should be asc for a stream', order);

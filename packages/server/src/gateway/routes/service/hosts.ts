@@ -57,15 +57,15 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   async function toHostObject(
     { id, contextLength, untrainable = null }: BaseModel,
-    seesLoad: boolean,
+    showsLoad: boolean,
   ): Promise<HostObject> {
     const model = inference.of(id);
-    const members = seesLoad ? (model.members?.() ?? []) : [];
-    const own = seesLoad ? (model.adapters?.() ?? []) : [];
+    const members = showsLoad ? (model.members?.() ?? []) : [];
+    const own = showsLoad ? (model.adapters?.() ?? []) : [];
     const digests = new Set([...own, ...members.flatMap(versionsOf)].map(({ digest }) => digest));
     const steps = digests.size === 0 ? [] : await store.checkpoints.stepsOf([...digests]);
     const stats = model.stats();
-    const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
+    const load = (count: number | undefined): number | null => (showsLoad ? (count ?? 0) : null);
     return {
       base_model: id,
       max_model_len: contextLength,

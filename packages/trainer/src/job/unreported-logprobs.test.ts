@@ -16,7 +16,7 @@ import type { TrainerEvent, TrainingJob } from './training-job.ts';
 
 let directory: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'untold-'));
+  directory = await mkdtemp(join(tmpdir(), 'unreported-'));
 });
 afterEach(() => rm(directory, { recursive: true }));
 
@@ -85,11 +85,11 @@ it('are those of the adapter that drew the tokens, for any start of the job', as
   // The same numbers, reported: from a job that starts from the older weights, where the ratio is 1.
   for (const digest of ['older', null]) {
     const reported = await logprobsUnder(digest === null ? null : older);
-    const untold = await train([drawn(NOT_REPORTED, digest)], { startFrom: newer, policyVersions });
+    const unreported = await train([drawn(NOT_REPORTED, digest)], { startFrom: newer, policyVersions });
     const told = await train([reported], { startFrom: newer, policyVersions });
     for (const key of ['policy_loss', 'grad_norm', 'ratio_mean', 'logprob_gap_mean'])
-      expect(untold.metrics[key], key).toBeCloseTo(told.metrics[key]!, 6);
-    expect(untold.metrics['logprob_gap_max']).toBeGreaterThan(0);
+      expect(unreported.metrics[key], key).toBeCloseTo(told.metrics[key]!, 6);
+    expect(unreported.metrics['logprob_gap_max']).toBeGreaterThan(0);
   }
 });
 
@@ -103,9 +103,9 @@ it('choices whose adapter is gone are not trained', async () => {
 async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
   const { learner } = localParts({ policy: new BigramPolicy(), gate: GATE });
   const config = resolveTrainingConfig({});
-  const untold = drawn(NOT_REPORTED, null);
+  const unreported = drawn(NOT_REPORTED, null);
   const signal = new AbortController().signal;
-  const { sequences, maxTokens } = await trainingSequences([untold], {
+  const { sequences, maxTokens } = await trainingSequences([unreported], {
     template: byteTemplate,
     config,
     signal,
@@ -121,7 +121,7 @@ async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
       at += numTrained;
     }
   }
-  const trajectories = untold.trajectories.map((trajectory, index) => {
+  const trajectories = unreported.trajectories.map((trajectory, index) => {
     const [question, item] = trajectory.histories[0]!.items;
     const sampled = item as ChoiceItem;
     const { sampling, ...rest } = sampled;
@@ -135,5 +135,5 @@ async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
       histories: [{ items: [question!, { ...rest, sampling: { ...sampling!, trace } }], tools: null }],
     };
   });
-  return { ...untold, trajectories };
+  return { ...unreported, trajectories };
 }

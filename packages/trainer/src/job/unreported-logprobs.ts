@@ -22,14 +22,14 @@ export function hasPolicy(
  *
  * @throws {TrainerError} `trainer.non_finite`, `trainer.checkpoint_unreadable`
  */
-export async function fillUntoldLogprobs(
+export async function fillUnreportedLogprobs(
   rows: readonly TrainingRow[],
   { startFrom, policyVersions = new Map() }: Pick<TrainingJob, 'startFrom' | 'policyVersions'>,
   { learner, signal }: Pick<TrainingParts, 'learner' | 'signal'>,
 ): Promise<number> {
   let numTokens = 0;
-  for (const { row, sampledLogprobs, untold = new Map<null, number[]>() } of rows) {
-    for (const [digest, tokens] of untold) {
+  for (const { row, sampledLogprobs, unreported = new Map<null, number[]>() } of rows) {
+    for (const [digest, tokens] of unreported) {
       const version = digest === null ? null : policyVersions.get(digest)!;
       const under: LearnerForwardOptions['under'] =
         version === startFrom ? 'trained' : version === null ? 'base' : { version };
