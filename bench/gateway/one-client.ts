@@ -92,7 +92,7 @@ const instantBackend: InferenceBackend = {
   models: [{ id: 'instant', contextLength: 8_192, vocabSize: 49_152 }],
   of: () => instantModel,
   retire: () => {},
-  checkRoom: () => {},
+  checkCapacity: () => {},
   trouble: () => null,
 };
 

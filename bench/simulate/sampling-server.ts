@@ -80,11 +80,11 @@ export class SamplingServer {
   #admit(): void {
     const { events, times, maxSequences } = this.#options;
     const { now } = events;
-    let hasRoom = true;
-    while (hasRoom && this.#waiting.length > 0) {
+    let hasCapacity = true;
+    while (hasCapacity && this.#waiting.length > 0) {
       const [next] = this.#waiting as [Waiting];
-      hasRoom = this.#numRunning === 0 || this.#numRunning + next.numSequences <= maxSequences;
-      if (!hasRoom) break;
+      hasCapacity = this.#numRunning === 0 || this.#numRunning + next.numSequences <= maxSequences;
+      if (!hasCapacity) break;
       this.#waiting.shift();
       this.#numRunning += next.numSequences;
       this.#promptsUntil =

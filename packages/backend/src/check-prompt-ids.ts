@@ -8,7 +8,7 @@ import type { SampleRequest } from './sample-request.ts';
  *
  * @param contextLimit maximum length of prompt and reply together
  * @throws {EngineError} engine.invalid_request (empty, an id outside the vocabulary, or a minimum reply
- *   longer than the room), context_length_exceeded (no room for one token)
+ *   longer than the rest of the context), context_length_exceeded (no space for one token)
  */
 export function checkPromptIds(
   { promptLogprobs, beamSearch, minTokens }: Pick<SampleRequest, 'promptLogprobs' | 'beamSearch' | 'minTokens'>,
@@ -16,10 +16,10 @@ export function checkPromptIds(
   vocabSize: number,
   contextLimit: number,
 ): void {
-  checkRoom(ids, contextLimit);
-  const room = contextLimit - ids.length;
-  if (minTokens > room) {
-    const left = `${room}, the rest of the context after a prompt of ${ids.length} tokens`;
+  checkPromptLength(ids, contextLimit);
+  const rest = contextLimit - ids.length;
+  if (minTokens > rest) {
+    const left = `${rest}, the rest of the context after a prompt of ${ids.length} tokens`;
     throw refusal('minTokens', naming`${{ field: 'minTokens' }} must be at most ${left}, got ${minTokens}`);
   }
   checkVocabulary(ids, vocabSize);
@@ -34,7 +34,7 @@ export function checkPromptIds(
 }
 
 /** @throws {EngineError} engine.invalid_request for an empty prompt, context_length_exceeded */
-export function checkRoom(ids: readonly number[], contextLimit: number): void {
+export function checkPromptLength(ids: readonly number[], contextLimit: number): void {
   if (ids.length === 0) throw refusal('prompt', 'the prompt must have at least 1 token, got 0');
   if (ids.length < contextLimit) return;
   throw new EngineError(

@@ -1,7 +1,7 @@
 export { checkFeatures } from './check-features.ts';
 export { check, checkCount, isIntegerIn, refusal } from './check-field.ts';
 export { checkFirstToken, whyNoToken } from './check-next-token.ts';
-export { checkPromptIds, checkRoom, checkVocabulary } from './check-prompt-ids.ts';
+export { checkPromptIds, checkPromptLength, checkVocabulary } from './check-prompt-ids.ts';
 export type { ComputeTurns } from './compute-turns.ts';
 export type { EndTokens } from './vocabulary/end-tokens.ts';
 export type { EngineStats } from './engine-stats.ts';

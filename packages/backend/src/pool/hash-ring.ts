@@ -41,9 +41,9 @@ export class HashRing<Member extends RingMember> {
     if (first === undefined) return null;
     const total = inOrder.reduce((sum, { numChoices }) => sum + numChoices, 0) + numMore;
     const limit = Math.ceil((LOAD_FACTOR * total) / inOrder.length);
-    const hasRoom = inOrder.find(({ numChoices }) => numChoices + numMore <= limit);
+    const free = inOrder.find(({ numChoices }) => numChoices + numMore <= limit);
     // A request with many choices exceeds the mean on any member, so it goes to the least loaded.
-    return hasRoom ?? inOrder.reduce((least, member) => (member.numChoices < least.numChoices ? member : least), first);
+    return free ?? inOrder.reduce((least, member) => (member.numChoices < least.numChoices ? member : least), first);
   }
 
   /** Each member once, by its first point at or after a hash. */

@@ -40,7 +40,7 @@ export function planAttention(sizes: {
   const { numHeads, numKvHeads, headSize, maxRows, maxPages, numThreads } = sizes;
   const group = numHeads / numKvHeads;
   let end = 0;
-  const room = (bytes: number): number => {
+  const take = (bytes: number): number => {
     const start = end;
     end += aligned(bytes);
     return start;
@@ -55,17 +55,17 @@ export function planAttention(sizes: {
     numHeads,
     numKvHeads,
     headSize,
-    q: room(maxRows * rowBytes),
-    o: room(maxRows * rowBytes),
-    tables: room(4 * maxRows),
-    numKeys: room(4 * maxRows),
-    firstRows: room(4 * maxRows),
-    endRows: room(4 * maxRows),
-    sharedPages: room(4 * maxRows),
-    promptKeys: room(promptBytes),
-    promptValues: room(promptBytes),
-    constants: room(4 * EXPONENTIAL_CONSTANTS.length),
-    threads: room(numThreads * threadBytes),
+    q: take(maxRows * rowBytes),
+    o: take(maxRows * rowBytes),
+    tables: take(4 * maxRows),
+    numKeys: take(4 * maxRows),
+    firstRows: take(4 * maxRows),
+    endRows: take(4 * maxRows),
+    sharedPages: take(4 * maxRows),
+    promptKeys: take(promptBytes),
+    promptValues: take(promptBytes),
+    constants: take(4 * EXPONENTIAL_CONSTANTS.length),
+    threads: take(numThreads * threadBytes),
     threadBytes,
   };
   return { layout, end };

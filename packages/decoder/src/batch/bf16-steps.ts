@@ -91,7 +91,7 @@ export class Bf16Steps implements BlockSteps {
     const h: Rows = { data: this.#hidden.subarray(0, hidden.length), dims };
     parts.between.normalise({ data: hidden, dims }, parts.outputNorm, h);
     this.#round(h);
-    const result = withRoom({ data: logits, dims: [dims[0], head.dims.out] });
+    const result = padded({ data: logits, dims: [dims[0], head.dims.out] });
     const matrix = NAMES.length * this.#matrices.layers.length;
     this.#products.multiply(matrix, 'plain', { x: this.#rounded.data, y: result, other: null }, dims[0]);
   }
@@ -101,12 +101,12 @@ export class Bf16Steps implements BlockSteps {
   }
 
   #round(rows: Rows): void {
-    this.#rounded.round(withRoom(rows));
+    this.#rounded.round(padded(rows));
   }
 
   /** Computes y ← ending(rounded rows · weights of a layer). @param other z of the ending */
   #multiply(matrix: number, ending: Bf16Ending, y: Rows, other: Rows | null = null): void {
-    const rows = { x: this.#rounded.data, y: withRoom(y), other: other === null ? null : withRoom(other) };
+    const rows = { x: this.#rounded.data, y: padded(y), other: other === null ? null : padded(other) };
     this.#products.multiply(matrix, ending, rows, y.dims[0]);
   }
 }
@@ -119,6 +119,6 @@ const widestInput = ({ hiddenSize, feedForwardSize, numHeads, headSize }: Archit
   Math.max(hiddenSize, feedForwardSize, numHeads * headSize);
 
 /** Rows with the padding rows that are computed too. */
-function withRoom({ data, dims: [numRows, width] }: Rows): Float32Array {
+function padded({ data, dims: [numRows, width] }: Rows): Float32Array {
   return new Float32Array(data.buffer, data.byteOffset, computedRows(numRows) * width);
 }

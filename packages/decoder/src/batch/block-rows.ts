@@ -23,9 +23,9 @@ export interface BlockRows {
   readonly isPlain: boolean;
 }
 
-export class BlockRoom {
+export class BlockBuffers {
   readonly #widths: Readonly<Record<Name, number>>;
-  readonly #room: Readonly<Record<Name, Float32Array>>;
+  readonly #buffers: Readonly<Record<Name, Float32Array>>;
   readonly #zeros: Float32Array;
 
   static bytesFor(architecture: Architecture, maxRows: number): number {
@@ -37,12 +37,12 @@ export class BlockRoom {
   constructor(architecture: Architecture, maxRows: number, memory: DecoderMemory) {
     this.#widths = widthsOf(architecture);
     const taken = Object.entries(this.#widths).map(([name, width]) => [name, memory.take(maxRows * width)]);
-    this.#room = Object.fromEntries(taken) as Record<Name, Float32Array>;
+    this.#buffers = Object.fromEntries(taken) as Record<Name, Float32Array>;
     this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
   }
 
   of(numRows: number, isPlain: boolean): BlockRows {
-    const rows = (name: Name, data = this.#room[name]): Rows => ({
+    const rows = (name: Name, data = this.#buffers[name]): Rows => ({
       data: data.subarray(0, numRows * this.#widths[name]),
       dims: [numRows, this.#widths[name]],
     });

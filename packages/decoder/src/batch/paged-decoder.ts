@@ -18,7 +18,7 @@ import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
-import { BlockRoom, type BlockRows } from './block-rows.ts';
+import { BlockBuffers, type BlockRows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
@@ -67,7 +67,7 @@ export class PagedDecoder {
   readonly #attention: PagedAttention;
   readonly #adapters: AdapterProducts;
   readonly #team: ThreadTeam;
-  readonly #room: BlockRoom;
+  readonly #buffers: BlockBuffers;
   readonly #steps: BlockSteps;
   /** Steps for batches of few rows; null if only the graphs compute. */
   #byQuantised: QuantisedSteps | null = null;
@@ -147,19 +147,19 @@ export class PagedDecoder {
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
     const isWhole = weights instanceof DecoderGraphs;
-    const roomRows = isWhole ? batchTokens : computedRows(batchTokens);
+    const bufferRows = isWhole ? batchTokens : computedRows(batchTokens);
     const ownBytes =
       (isWhole
         ? GraphSteps.bytesFor(weights, batchTokens, numThreads)
         : Bf16Steps.bytesFor(architecture, batchTokens)) +
-      BlockRoom.bytesFor(architecture, roomRows) +
+      BlockBuffers.bytesFor(architecture, bufferRows) +
       QuantisedSteps.bytesFor(architecture) +
       AdapterProducts.lowBytes(numThreads);
-    const room = DecoderMemory.maxBytes - ownBytes;
-    const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < room;
-    const spare = readsQuantised ? room - quantisedBytes : room;
+    const freeBytes = DecoderMemory.maxBytes - ownBytes;
+    const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < freeBytes;
+    const spare = readsQuantised ? freeBytes - quantisedBytes : freeBytes;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
-    this.#room = new BlockRoom(architecture, roomRows, memory);
+    this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
     this.#steps = isWhole
       ? new GraphSteps(weights, batchTokens, memory, team)
       : new Bf16Steps(weights, batchTokens, memory, team);
@@ -180,7 +180,7 @@ export class PagedDecoder {
   run(batch: DecoderBatch): FlatLogits {
     const adapters = rowAdapters(batch);
     if (!this.#adapters.fits(batch.adapters as (DecoderAdapter | null)[])) return this.#runInParts(batch);
-    this.#makeRoom(batch);
+    this.#takePages(batch);
     this.#adapters.begin(adapters);
     const few = batch.length <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
     return this.#compute(batch, few ?? this.#steps);
@@ -251,7 +251,7 @@ export class PagedDecoder {
   }
 
   #rowsOf(numRows: number, steps: BlockSteps): BlockRows {
-    return this.#room.of(numRows, this.#adapters.isEmpty && steps.takesPlainSums);
+    return this.#buffers.of(numRows, this.#adapters.isEmpty && steps.takesPlainSums);
   }
 
   /** Rows of a batch that want logits, after attention. */
@@ -324,7 +324,7 @@ export class PagedDecoder {
             sequence: 0,
             wantsLogits: true,
           });
-        this.#makeRoom(batch);
+        this.#takePages(batch);
         this.#adapters.begin(rowAdapters(batch));
         const logits = this.#compute(batch, steps);
         for (let i = 0; i < length; i++) rows.push(logits.row(i).slice());
@@ -337,7 +337,7 @@ export class PagedDecoder {
   }
 
   /** Takes pages for the batch's tokens. @throws {KvFullError} before any change */
-  #makeRoom(batch: DecoderBatch): void {
+  #takePages(batch: DecoderBatch): void {
     for (const [sequence, count] of this.#pagesFor(batch)) {
       const copy = this.#attention.tables.append(sequence, count);
       if (copy !== null) this.#attention.copyPage(copy);
@@ -357,9 +357,9 @@ export class PagedDecoder {
 
   #head(numLogits: number, { x }: BlockRows, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
-    const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
-    if (this.#logits.length < room || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > room))
-      this.#logits = new Float32Array(room);
+    const length = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
+    if (this.#logits.length < length || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > length))
+      this.#logits = new Float32Array(length);
     const hidden = x.data.subarray(0, numLogits * hiddenSize);
     if (numLogits > 0) steps.head(hidden, this.#logits.subarray(0, numLogits * this.vocabSize));
     return new FlatLogits(this.#logits, this.vocabSize);

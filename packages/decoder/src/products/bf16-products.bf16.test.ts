@@ -51,8 +51,8 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
   expect(factors.map(({ columns }) => columns.length)).toEqual([numThreads, 1, Math.min(2, numThreads), numThreads]);
   const products = kept(new Bf16Products(library, factors, memory, team));
   const inMemory = <Data extends Uint16Array | Float32Array>(data: Data): Data => {
-    const room = memory.take(Math.ceil(data.byteLength / 4));
-    const copy = data instanceof Float32Array ? room : new Uint16Array(room.buffer, room.byteOffset, data.length);
+    const block = memory.take(Math.ceil(data.byteLength / 4));
+    const copy = data instanceof Float32Array ? block : new Uint16Array(block.buffer, block.byteOffset, data.length);
     copy.set(data);
     return copy as Data;
   };

@@ -19,8 +19,8 @@ export interface GraphProductData {
 export interface GraphProductWorkData {
   readonly products: readonly GraphProductData[];
   readonly memory: SharedWasmMemory;
-  /** Room of each thread for the columns of each sum, [rows, columns], contiguous. */
-  readonly rooms: readonly number[];
+  /** Buffer of each thread for the columns of each sum, [rows, columns], contiguous. */
+  readonly buffers: readonly number[];
   /** Float64, because addresses may exceed 2 GiB. */
   readonly cells: Float64Array;
 }
@@ -39,15 +39,15 @@ export const GRAPH_PRODUCT_CELL = {
 export class GraphProductWork {
   readonly #products: readonly GraphProductData[];
   readonly #memory: SharedArrayBuffer;
-  readonly #room: number;
+  readonly #buffer: number;
   readonly #cells: Float64Array;
   readonly #copyRows: CopyRows;
   readonly #graphs: (BorrowedOnnxSession | undefined)[][];
 
-  constructor({ products, memory, rooms, cells }: GraphProductWorkData, thread: number) {
+  constructor({ products, memory, buffers, cells }: GraphProductWorkData, thread: number) {
     this.#products = products;
     this.#memory = memory.buffer;
-    this.#room = rooms[thread]!;
+    this.#buffer = buffers[thread]!;
     this.#cells = cells;
     this.#copyRows = instantiate<{ copyRows: CopyRows }>(compileModule(copyingModule()), memory).copyRows;
     this.#graphs = products.map(() => []);
@@ -66,14 +66,14 @@ export class GraphProductWork {
     const isWhole = count === out;
     // Native code needs rows without gaps.
     const [rowBytes, someBytes] = [4 * out, 4 * count];
-    const roomOf = (sum: number): number => this.#room + sum * numRows * someBytes;
+    const bufferOf = (sum: number): number => this.#buffer + sum * numRows * someBytes;
     for (const [i, name] of sumNames.entries()) {
-      const sum = isWhole ? sums[i]! : roomOf(i);
+      const sum = isWhole ? sums[i]! : bufferOf(i);
       if (!isWhole)
         this.#copyRows(sums[i]! + 4 * first, rowBytes, sum, someBytes, sum + numRows * someBytes, someBytes);
       tensors.set(name, this.#rows(sum, numRows, count));
     }
-    const results = isWhole ? y : this.#room;
+    const results = isWhole ? y : this.#buffer;
     graph.run(
       place.inputNames.map((name) => tensors.get(name)!),
       [this.#rows(results, numRows, count)],

@@ -43,10 +43,10 @@ function computed(numThreads: number, product: BlockProduct, numRows: number) {
   const x = rows(inner);
   const sums = BLOCK_PRODUCTS[product].map(() => rows(out));
   const before = sums.map((sum) => sum.slice());
-  const room = memory.take((numRows + 2) * out).fill(7);
-  const y = room.subarray(out, (numRows + 1) * out);
+  const block = memory.take((numRows + 2) * out).fill(7);
+  const y = block.subarray(out, (numRows + 1) * out);
   products.multiply(LAYER, product, { x, sums, y });
-  expect([...room.subarray(0, out), ...room.subarray((numRows + 1) * out)].every((value) => value === 7)).toBe(true);
+  expect([...block.subarray(0, out), ...block.subarray((numRows + 1) * out)].every((value) => value === 7)).toBe(true);
   expect(sums).toEqual(before);
   const result = { x: x.slice(), sums: before, y: y.slice() };
   team.close();

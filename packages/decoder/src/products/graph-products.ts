@@ -30,9 +30,9 @@ export class GraphProducts {
         return { ...projectionDims(architecture, projections[0]), sumNames: projections.map(sumName), columns };
       }),
     );
-    const length = GraphProducts.#roomLength(graphs, maxRows);
-    const rooms = Array.from({ length: team.numThreads }, () => memory.take(length).byteOffset);
-    const data: GraphProductWorkData = { products: this.#products, memory: memory.shared, rooms, cells: this.#cells };
+    const length = GraphProducts.#bufferLength(graphs, maxRows);
+    const buffers = Array.from({ length: team.numThreads }, () => memory.take(length).byteOffset);
+    const data: GraphProductWorkData = { products: this.#products, memory: memory.shared, buffers, cells: this.#cells };
     const own = new GraphProductWork(data, 0);
     this.#compute = (unit) => own.compute(unit);
     this.#team = team;
@@ -40,7 +40,7 @@ export class GraphProducts {
   }
 
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
-    return numThreads * (4 * GraphProducts.#roomLength(graphs, maxRows) + 64);
+    return numThreads * (4 * GraphProducts.#bufferLength(graphs, maxRows) + 64);
   }
 
   /**
@@ -66,7 +66,7 @@ export class GraphProducts {
     this.#team.run(this.#work, columns.length, columns.length > 1, this.#compute);
   }
 
-  static #roomLength({ layers }: DecoderGraphs, maxRows: number): number {
+  static #bufferLength({ layers }: DecoderGraphs, maxRows: number): number {
     const widths = BLOCK_PRODUCT_NAMES.flatMap((name) =>
       layers[0]![name].map(({ count }) => count * BLOCK_PRODUCTS[name].length),
     );

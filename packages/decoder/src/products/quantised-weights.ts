@@ -67,9 +67,9 @@ function layOutAll(
 ): QuantisedMatrix {
   const formats = sources.map(({ tensor }) => formatOf(file.tensors.get(tensor)!.type)!);
   const sizes = sources.map(({ numRows }, i) => matrixBytes(formats[i]!, numRows, columns));
-  const room = memory.take(sizes.reduce((sum, size) => sum + size, 0) / 4);
+  const block = memory.take(sizes.reduce((sum, size) => sum + size, 0) / 4);
   const parts: { format: WeightFormat; address: number; firstRow: number; numRows: number }[] = [];
-  let address = room.byteOffset;
+  let address = block.byteOffset;
   let firstRow = 0;
   for (const [i, { tensor, numRows, rowAt }] of sources.entries()) {
     const into = new Uint8Array(memory.shared.buffer, address, sizes[i]!);

@@ -17,8 +17,8 @@ export class RoundedRows {
 
   /** @param memory of the rows @param maxLength maximum numbers */
   constructor(memory: DecoderMemory, maxLength: number) {
-    const room = memory.take(RoundedRows.#floats(maxLength));
-    this.data = new Uint16Array(room.buffer, room.byteOffset, 2 * room.length);
+    const block = memory.take(RoundedRows.#floats(maxLength));
+    this.data = new Uint16Array(block.buffer, block.byteOffset, 2 * block.length);
     this.#memory = memory;
     this.#kernel = instantiate<Kernel>(compileModule(roundingModule()), memory.shared);
   }

@@ -157,7 +157,7 @@ export class Scheduler<S extends Sequence = Sequence> {
         this.#placeTenant(tenant);
         continue;
       }
-      const prefix = this.#makeRoom(tenant, sequence, found, shares);
+      const prefix = this.#freeCells(tenant, sequence, found, shares);
       if (prefix === null) {
         numBlocked++;
         lacksCells ||= this.#numRunning < this.#limits.maxRunning;
@@ -191,7 +191,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   }
 
   /** Preempts others if needed. @returns the prefix, or null */
-  #makeRoom(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
+  #freeCells(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
     let prefix = found;
     for (;;) {
       const neededTokens = this.#kv.cellsNeeded(sequence, prefix);

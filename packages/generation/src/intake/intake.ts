@@ -110,7 +110,7 @@ export class Intake {
     const submission: Submission = { request, arrival: this.#numArrivals++, emit, isPaused: false };
     attempt(emit, () => {
       const { tokens, policy } = this.#parts;
-      this.#checkRoom(request.requestId);
+      this.#checkCapacity(request.requestId);
       validateSampleRequest(request, { vocabSize: tokens.vocabSize, policy, maxChoices: tokens.limits.maxChoices });
       validateTextFields(request);
       // A refusal needs no step and is reported at once, even during long steps of others.
@@ -200,7 +200,7 @@ export class Intake {
     }
   }
 
-  #checkRoom(requestId: string): void {
+  #checkCapacity(requestId: string): void {
     const { tokens } = this.#parts;
     const { limits } = tokens;
     const numRequests = tokens.size + this.size;

@@ -478,10 +478,10 @@ test('limits of requests in flight hold on this side too', async () => {
   const { engines } = await asking([url], { maxRequests: 1 });
   const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
   await events.next();
-  expect(() => engines.checkRoom()).toThrow('at most 1 requests may be in flight');
+  expect(() => engines.checkCapacity()).toThrow('at most 1 requests may be in flight');
   expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([{ code: 'engine.overloaded' }]);
   await events.return?.();
-  engines.checkRoom();
+  engines.checkCapacity();
 });
 
 test('an adapter is found by its key and compared with its digest', async () => {

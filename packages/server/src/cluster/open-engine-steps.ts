@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
 import type { PublishStep } from '../seams/contract/backends.ts';
-import { RequestRoom } from '../hosts/pool/request-room.ts';
+import { RequestCapacity } from '../hosts/pool/request-capacity.ts';
 import { RemoteEngines } from './pool/remote-engines.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
 
@@ -26,7 +26,7 @@ export async function openEngineSteps(
   }
   const secret = new EngineSecret(engineSecret);
   // It samples nothing.
-  const engines = new RemoteEngines({ store, secret, room: new RequestRoom(0), defaultModel: null, log });
+  const engines = new RemoteEngines({ store, secret, capacity: new RequestCapacity(0), defaultModel: null, log });
   await engines.start();
   return {
     publish: (baseModel, step, signal) => engines.publish(baseModel, { ...step, path: null }, signal),

@@ -187,7 +187,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
   // Before the body is read: in a burst, even reading refused bodies takes time from accepted ones.
   app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
-    if (routeOptions.config.samples) parts.inference.checkRoom();
+    if (routeOptions.config.samples) parts.inference.checkCapacity();
     done();
   });
   limitKeys(app, new KeyLimiter({ store: parts.store, onRefusal: (limit) => metrics.countRefusal(limit), log }));

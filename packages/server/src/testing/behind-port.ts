@@ -5,7 +5,7 @@ import { RemoteEngines } from '../cluster/pool/remote-engines.ts';
 import type { EngineTimes } from '../cluster/pool/engine-link.ts';
 import { EnginePort, type EnginePortOptions } from '../cluster/port/engine-port.ts';
 import { EngineSecret } from '../cluster/wire/engine-secret.ts';
-import { RequestRoom } from '../hosts/pool/request-room.ts';
+import { RequestCapacity } from '../hosts/pool/request-capacity.ts';
 
 /** True if the sampler in tests is accessed over a port, as on another machine. */
 export const IS_BEHIND_PORT = process.env['TRAINYARD_TEST_ENGINE'] === 'port';
@@ -110,7 +110,7 @@ export async function openEngines(
   const engines = new RemoteEngines({
     store,
     secret,
-    room: new RequestRoom(maxRequests),
+    capacity: new RequestCapacity(maxRequests),
     defaultModel,
     log,
     ...others,

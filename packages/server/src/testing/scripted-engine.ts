@@ -100,7 +100,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     this.model.engine.retire(digest);
   }
 
-  checkRoom(): void {}
+  checkCapacity(): void {}
   tokenizerFacts(): TokenizerFacts {
     return this.model.model.tokenizer;
   }

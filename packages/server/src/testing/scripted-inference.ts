@@ -75,7 +75,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   }
 
   /** False refuses requests before they are read. */
-  hasRoom = true;
+  hasCapacity = true;
 
   /** In order of the calls. */
   readonly retired: string[] = [];
@@ -99,8 +99,8 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     return this.published.map(({ digest }) => ({ digest, since: 1_000 }));
   }
 
-  checkRoom(): void {
-    if (!this.hasRoom) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
+  checkCapacity(): void {
+    if (!this.hasCapacity) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
   }
 
   /** Servers that sample for it. */

@@ -223,7 +223,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       expect(await idsOf()).toEqual(['in', 'out']);
       const unkept = { conversation: key, items: [item('next')], ownItemId: 'next' };
       expect(await keptAnswers.keep(answer({ id: 'resp_2', modelId: 'gone' }), unkept)).toBe('model_deleted');
-      expect(await keptAnswers.keep(answer({ id: 'resp_2', modelId: 'gone' }), unkept)).toBe('no_room');
+      expect(await keptAnswers.keep(answer({ id: 'resp_2', modelId: 'gone' }), unkept)).toBe('full');
       expect(await idsOf()).toEqual(['in', 'out', 'next']);
     });
 

@@ -135,7 +135,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       await keptAnswers.keep(answer('old', { input: noise(40_000) }));
       const [live, other] = [await begin(small, 'live'), await begin(small, 'other')];
       await keptAnswers.keep(answer('new', { input: noise(30_000) }));
-      expect(await keptAnswers.keep(answer('large', { input: noise(400_000) }))).toBe('no_room');
+      expect(await keptAnswers.keep(answer('large', { input: noise(400_000) }))).toBe('full');
       expect([await isKnown('large'), await isKnown('old'), await isKnown('new')]).toEqual([false, true, true]);
       await keptAnswers.update(live, { events: { firstNumber: 0, events: [noise(130_000)] } });
       expect([await isKnown('old'), await isKnown('new')]).toEqual([false, true]);
@@ -143,8 +143,8 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       await keptAnswers.update(other, { state: done });
       expect([await isKnown('new'), await isKnown('other')]).toEqual([false, true]);
       await keptAnswers.update(live, { events: { firstNumber: 1, events: [noise(130_000)] } });
-      await expect(begin(small, 'next')).rejects.toThrow('no_room');
-      expect(await keptAnswers.keep(answer('next'))).toBe('no_room');
+      await expect(begin(small, 'next')).rejects.toThrow('full');
+      expect(await keptAnswers.keep(answer('next'))).toBe('full');
       await keptAnswers.end(live, { ...done, status: 'cancelled', answer: '{}' });
       expect(await keptAnswers.keep(answer('next'))).toBe('kept');
     });

@@ -41,12 +41,12 @@ export class Activations {
     this.#keepsInputs = budgetBytes !== null;
     const inputBytes = 4 * numTokens * hiddenSize;
     const intermediateBytes = 4 * numTokens * INTERMEDIATES.reduce((sum, name) => sum + this.#widths[name], 0);
-    const room = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
+    const freeBytes = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
     const fitting = (bytes: number) =>
       Math.min(numLayers, Math.max(0, Math.floor(bytes / Math.max(1, intermediateBytes))));
     // Keys and values twice.
     const sharedBytes = intermediateBytes + 8 * numTokens * kv;
-    const numKeptLayers = fitting(room) === numLayers ? numLayers : fitting(room - sharedBytes);
+    const numKeptLayers = fitting(freeBytes) === numLayers ? numLayers : fitting(freeBytes - sharedBytes);
     this.#firstKeptLayer = numLayers - numKeptLayers;
   }
 

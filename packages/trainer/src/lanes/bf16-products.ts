@@ -36,7 +36,7 @@ export class Bf16Multiplier {
     const numRows = x.dims[0]!;
     const size = computedRows(numRows) * dims.in;
     if (this.#rounded.length < size) this.#rounded = new Uint16Array(new ArrayBuffer(2 * size));
-    this.#roundingOf(dims.in).run(this.#withRoom(floats(x), size), this.#rounded, numRows);
+    this.#roundingOf(dims.in).run(this.#padded(floats(x), size), this.#rounded, numRows);
     this.#productOf(weights).run(weights, { x: this.#rounded, y: into, other: null }, numRows);
   }
 
@@ -46,7 +46,7 @@ export class Bf16Multiplier {
     this.#roundings.clear();
   }
 
-  #withRoom(x: Float32Array, size: number): Float32Array {
+  #padded(x: Float32Array, size: number): Float32Array {
     // Padding rows are rounded too; their values do not matter.
     if (x.byteOffset + 4 * size <= x.buffer.byteLength) return new Float32Array(x.buffer, x.byteOffset, size);
     if (this.#copied.length < size) this.#copied = new Float32Array(new ArrayBuffer(4 * size));

@@ -36,7 +36,7 @@ export class CutSession {
     for (const { session, outputs, products } of this.#parts) {
       if (session !== null) {
         const into: Record<string, Tensor> = {};
-        for (const name of Object.keys(outputs)) into[name] = results[name] ?? this.#room(session, name, values);
+        for (const name of Object.keys(outputs)) into[name] = results[name] ?? this.#bufferOf(session, name, values);
         Object.assign(values, session.run(values, into));
         this.#flops += session.flops(values);
       }
@@ -64,7 +64,7 @@ export class CutSession {
     this.#scratch.clear();
   }
 
-  #room(session: GraphSession, name: string, values: Tensors): Tensor {
+  #bufferOf(session: GraphSession, name: string, values: Tensors): Tensor {
     const dims = session.dimsOf(name, values);
     return float32(
       this.#scratch.take(

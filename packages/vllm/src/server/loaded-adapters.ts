@@ -94,7 +94,7 @@ export class LoadedAdapters {
    */
   async loadAhead(digest: string): Promise<void> {
     const known = this.#loaded.get(digest);
-    if (known === undefined && !this.#hasRoomAhead) return;
+    if (known === undefined && !this.#canLoadAhead) return;
     const adapter = known ?? this.#add(digest);
     adapter.numUsers++;
     try {
@@ -166,11 +166,11 @@ export class LoadedAdapters {
     adapter.usedAt = Date.now();
   }
 
-  get #hasRoomAhead(): boolean {
+  get #canLoadAhead(): boolean {
     if (this.#loaded.size < this.#options.maxAdapters) return true;
     const quietSince = Date.now() - QUIET_MS;
     const quiet = [...this.#loaded.values()].filter(({ numUsers, usedAt }) => numUsers === 0 && usedAt <= quietSince);
-    // As many as `#makeRoom` unloads: more than one if the server is above its limit.
+    // As many as `#evict` unloads: more than one if the server is above its limit.
     return quiet.length > this.#loaded.size - this.#options.maxAdapters;
   }
 
@@ -202,7 +202,7 @@ export class LoadedAdapters {
   async #load(digest: string): Promise<void> {
     await this.#leaving.get(digest);
     this.#checkRefused(digest);
-    this.#makeRoom();
+    this.#evict();
     const path = this.#options.pathOf(digest);
     try {
       // Never `load_inplace`: the cache of the old weights would be used with the new ones.
@@ -218,7 +218,7 @@ export class LoadedAdapters {
     this.#refused.delete(digest);
   }
 
-  #makeRoom(): void {
+  #evict(): void {
     const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
     const order = idle.toSorted(([, a], [, b]) => a.lastUse - b.lastUse);
     // The new one is among them, and held.

@@ -107,13 +107,13 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   maxTokens: {
     kind: 'sent',
     as: ['max_tokens'],
-    put: ({ maxTokens }, context) => ({ max_tokens: Math.min(maxTokens ?? Infinity, roomFor(context)) }),
+    put: ({ maxTokens }, context) => ({ max_tokens: Math.min(maxTokens ?? Infinity, freeTokens(context)) }),
   },
   minTokens: {
     kind: 'sent',
     as: ['min_tokens'],
     put: ({ minTokens, maxTokens }, context) => ({
-      min_tokens: Math.min(minTokens, maxTokens ?? Infinity, roomFor(context)),
+      min_tokens: Math.min(minTokens, maxTokens ?? Infinity, freeTokens(context)),
     }),
   },
   ignoreEos: { kind: 'sent', as: ['ignore_eos'], put: ({ ignoreEos }) => ({ ignore_eos: ignoreEos }) },
@@ -262,7 +262,7 @@ export function stopIdsOf(
   return [...new Set(ignoreEos ? stopTokenIds : [...stopTokenIds, ends.eosTokenId, ...ends.endTokenIds])];
 }
 
-function roomFor({ contextLength, numPromptTokens }: RequestContext): number {
+function freeTokens({ contextLength, numPromptTokens }: RequestContext): number {
   return contextLength - numPromptTokens;
 }
 

@@ -13,7 +13,7 @@ import type { BaseModel } from '../../seams/contract/base-models.ts';
 import { BackendFailure, toBackendFailure } from '../../seams/faults/backend-failure.ts';
 import { isLoadRefusal, refusalForClients } from '../../seams/faults/load-refusal.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
-import type { RequestRoom } from '../../hosts/pool/request-room.ts';
+import type { RequestCapacity } from '../../hosts/pool/request-capacity.ts';
 import type { EngineSecret } from '../wire/engine-secret.ts';
 import {
   ENGINE_PATHS,
@@ -42,7 +42,7 @@ export interface RemoteEnginesOptions {
   readonly store: EngineDirectoryOptions['store'];
   readonly secret: EngineSecret;
   /** limits the requests in flight of this process */
-  readonly room: RequestRoom;
+  readonly capacity: RequestCapacity;
   /** base model of requests that name none; null: the first of an engine */
   readonly defaultModel: string | null;
   readonly log: (line: string) => void;
@@ -103,8 +103,8 @@ export class RemoteEngines implements InferenceBackend {
     });
   }
 
-  checkRoom(): void {
-    const { refusal } = this.#options.room;
+  checkCapacity(): void {
+    const { refusal } = this.#options.capacity;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
@@ -198,13 +198,13 @@ export class RemoteEngines implements InferenceBackend {
   }
 
   async *#generate(id: string, request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
-    const { room } = this.#options;
-    if (room.refusal !== null) return yield failed('engine.overloaded', room.refusal);
-    room.numInFlight += 1;
+    const { capacity } = this.#options;
+    if (capacity.refusal !== null) return yield failed('engine.overloaded', capacity.refusal);
+    capacity.numInFlight += 1;
     try {
       yield* this.#tryEngines(id, request, signal);
     } finally {
-      room.numInFlight -= 1;
+      capacity.numInFlight -= 1;
     }
   }
 

@@ -47,7 +47,7 @@ export class Sessions {
     this.#sessions.set(id, session);
     session.used.add(count);
     if (session.used.size >= 2 * WINDOW) forgetOlder(session);
-    this.#makeRoom();
+    this.#evictOldest();
     return true;
   }
 
@@ -58,7 +58,7 @@ export class Sessions {
     return { number, floor: 0, used: new Set() };
   }
 
-  #makeRoom(): void {
+  #evictOldest(): void {
     const [oldest] = this.#sessions;
     if (this.#sessions.size <= MAX_SESSIONS || oldest === undefined) return;
     const [id, { number }] = oldest;

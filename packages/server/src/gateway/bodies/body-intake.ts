@@ -46,7 +46,7 @@ export class BodyIntake {
 }
 
 /** Memory held by a request. */
-export interface BodyRoom {
+export interface BodyCharge {
   /**
    * Charges more bytes to the same request, and waits for them if needed.
    * @throws {RequestError} `request.too_many`
@@ -55,7 +55,7 @@ export interface BodyRoom {
 }
 
 /** One incoming body. Its bytes can be read once. */
-export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
+export class IncomingBody implements AsyncIterable<Buffer>, BodyCharge {
   readonly #request: FastifyRequest;
   readonly #payload: Readable;
   readonly #limit: number;

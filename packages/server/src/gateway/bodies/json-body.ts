@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'secure-json-parse';
 
-import type { BodyIntake, BodyRoom } from './body-intake.ts';
+import type { BodyIntake, BodyCharge } from './body-intake.ts';
 import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../seams/json/json-depth.ts';
 import type {} from '../edge/detached-request.ts';
@@ -25,7 +25,7 @@ declare module 'fastify' {
      * Budget share of the JSON body, held until the request and the work after it have ended. Null before it
      * was read.
      */
-    bodyRoom: BodyRoom | null;
+    bodyCharge: BodyCharge | null;
   }
 }
 
@@ -40,7 +40,7 @@ export function acceptJsonBodies(
   { intake, bodyBudgets }: { intake: BodyIntake; bodyBudgets: Pick<BodyBudgets, 'requests'> },
 ): void {
   app.decorateRequest('bodyDigest', null);
-  app.decorateRequest('bodyRoom', null);
+  app.decorateRequest('bodyCharge', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     const incoming = intake.open(request, payload, {
@@ -61,7 +61,7 @@ export function acceptJsonBodies(
       if (infinite !== null) throw infinityFault(infinite);
       // Parsed values are held until the end of the request, including its wait for a turn.
       request.end.onEnd(() => (request.detachedEnd ?? request.end).onEnd(() => incoming.giveBack()));
-      request.bodyRoom = incoming;
+      request.bodyCharge = incoming;
       keepSourceTexts(body, text);
       return keepSeedDigits(body, text);
     } catch (error) {

@@ -212,9 +212,9 @@ test('a failed request counts with its sampled tokens; a repeat counts as a requ
 
 test('a request that the engine is too full for does not count', async () => {
   const key = await limitedKey({ requests_per_minute: 1 });
-  server.inference.hasRoom = false;
+  server.inference.hasCapacity = false;
   expect((await key.chat()).json<ErrorBody>().error.code).toBe('engine.overloaded');
-  server.inference.hasRoom = true;
+  server.inference.hasCapacity = true;
   expect((await key.chat()).statusCode).toBe(200);
 });
 

@@ -22,7 +22,7 @@ class TwoModels implements InferenceBackend {
   }
 
   retire(): void {}
-  checkRoom(): void {}
+  checkCapacity(): void {}
 
   trouble(): Promise<null> {
     return Promise.resolve(null);
@@ -119,11 +119,11 @@ test.each(['/v1/chat/completions', '/v1/completions', '/v1/messages', '/v1/respo
   async (url) => {
     const { small } = server.inference;
     const { script } = small;
-    const noRoom = () => {
+    const refuse = () => {
       throw new RequestError('server.unavailable', 'no room', { param: 'model', headers: { 'retry-after': '5' } });
     };
-    small.script = noRoom;
-    const tokenize = vi.spyOn(small, 'tokenize').mockImplementation(async () => noRoom());
+    small.script = refuse;
+    const tokenize = vi.spyOn(small, 'tokenize').mockImplementation(async () => refuse());
     const messages = [{ role: 'user', content: 'x' }];
     for (const stream of url === '/tokenize' ? [undefined] : [false, true]) {
       const body = { model: 'tiny/small', messages, prompt: 'x', input: 'x', max_tokens: 4, max_output_tokens: 4 };

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedInference } from '../pool/embedded-inference.ts';
-import { RequestRoom } from '../pool/request-room.ts';
+import { RequestCapacity } from '../pool/request-capacity.ts';
 import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
 
 async function startHost(): Promise<EmbeddedInference> {
@@ -12,7 +12,7 @@ async function startHost(): Promise<EmbeddedInference> {
     name: 'engine',
     host: { modelId: 'tiny/base', modelPath: '', maxRequests: 8, driver: { name: 'fixture', settings: null } },
     modulePath: fileURLToPath(new URL('./engine-host.fixture.ts', import.meta.url)),
-    room: new RequestRoom(8),
+    capacity: new RequestCapacity(8),
     onIdle: () => {},
     arbiter: new ComputeArbiter(),
     share: 1,

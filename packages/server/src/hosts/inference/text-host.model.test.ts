@@ -12,7 +12,7 @@ import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { testModel } from '../../../../../tests/support/model.ts';
 import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../pool/embedded-inference.ts';
-import { RequestRoom } from '../pool/request-room.ts';
+import { RequestCapacity } from '../pool/request-capacity.ts';
 import type { EmbeddedDriverSettings } from './embedded-text-host.fixture.ts';
 
 const SETTINGS = {
@@ -37,7 +37,7 @@ beforeAll(async () => {
       name: 'engine',
       host,
       ...(fixture === null ? {} : { modulePath: fileURLToPath(new URL(fixture, import.meta.url)) }),
-      room: new RequestRoom(8),
+      capacity: new RequestCapacity(8),
       onIdle: () => {},
       arbiter,
       share: 0.5,

@@ -8,13 +8,13 @@ import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 import { EmbeddedInference } from '../pool/embedded-inference.ts';
 import { InferencePool } from '../pool/inference-pool.ts';
-import { RequestRoom } from '../pool/request-room.ts';
+import { RequestCapacity } from '../pool/request-capacity.ts';
 
 const MODEL = 'tiny/base';
 
 /** In its own process; see the fixture for its replies. */
 function textHost(driver = 'fixture'): InferencePool {
-  const room = new RequestRoom(8);
+  const capacity = new RequestCapacity(8);
   return new InferencePool({
     models: [{ id: MODEL, served: null, bytes: 1 }],
     open: (_id, onIdle) =>
@@ -22,14 +22,14 @@ function textHost(driver = 'fixture'): InferencePool {
         name: 'text',
         host: { modelId: MODEL, modelPath: '', maxRequests: 8, driver: { name: driver, settings: null } },
         modulePath: fileURLToPath(new URL('./text-host.fixture.ts', import.meta.url)),
-        room,
+        capacity,
         onIdle,
         arbiter: new ComputeArbiter(),
         share: 1,
         log: () => {},
       }),
     budgetBytes: 1,
-    room,
+    capacity,
     log: () => {},
   });
 }

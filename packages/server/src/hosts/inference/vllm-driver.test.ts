@@ -12,7 +12,7 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } fro
 import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedInference } from '../pool/embedded-inference.ts';
 import { InferencePool } from '../pool/inference-pool.ts';
-import { RequestRoom } from '../pool/request-room.ts';
+import { RequestCapacity } from '../pool/request-capacity.ts';
 import { OtlpReceiver } from '../../testing/otlp-receiver.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 import { openTracing } from '../../seams/tracing/open-tracing.ts';
@@ -54,7 +54,7 @@ function greeter(): EmbeddedTokenBackend {
 
 /** The text host in its own process, over servers in this one. */
 function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times' | 'probeDirectory'>): InferencePool {
-  const room = new RequestRoom(8);
+  const capacity = new RequestCapacity(8);
   return new InferencePool({
     models: [{ id: MODEL, served: null, bytes: 0 }],
     open: (_id, onIdle) =>
@@ -63,14 +63,14 @@ function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times' | 'probeDi
         host: { modelId: MODEL, modelPath: '', maxRequests: 8, driver: { name: 'vllm', settings } },
         secrets: { [VLLM_KEY_VARIABLE]: KEY },
         modulePath: fileURLToPath(new URL('./text-host.fixture.ts', import.meta.url)),
-        room,
+        capacity,
         onIdle,
         arbiter: new ComputeArbiter(),
         share: 1,
         log: (line) => void log.push(line),
       }),
     budgetBytes: 1,
-    room,
+    capacity,
     log: (line) => void log.push(line),
   });
 }

@@ -14,7 +14,7 @@ import { ComputingHost } from '../process/computing-host.ts';
 import { PendingCodecCalls } from '../process/pending-codec-calls.ts';
 import { EventStream, HostGeneration, UnreadOutput, type UnreadTokens } from './event-stream.ts';
 import type { ModelHost } from './inference-pool.ts';
-import type { RequestRoom } from './request-room.ts';
+import type { RequestCapacity } from './request-capacity.ts';
 import { RoundTrips } from '../process/round-trips.ts';
 import type { EngineHostCommand, EngineHostMessage } from '../process/messages.ts';
 import type { OpenEngineOptions } from '../inference/open-engine.ts';
@@ -48,7 +48,7 @@ export class EmbeddedInference implements ModelHost {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
   readonly #leaving = new Set<string>();
-  readonly #room: RequestRoom;
+  readonly #capacity: RequestCapacity;
   readonly #unread = new UnreadOutput();
   readonly #onIdle: () => void;
   #numGenerating = 0;
@@ -71,7 +71,7 @@ export class EmbeddedInference implements ModelHost {
     /** Default: the module for the options. */
     modulePath?: string;
     /** counts the requests of all models */
-    room: RequestRoom;
+    capacity: RequestCapacity;
     onIdle: () => void;
     arbiter: ComputeShares;
     share: number;
@@ -79,7 +79,7 @@ export class EmbeddedInference implements ModelHost {
     niceness?: number;
     log: (line: string) => void;
   }) {
-    this.#room = options.room;
+    this.#capacity = options.capacity;
     this.#onIdle = options.onIdle;
     this.#log = options.log;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
@@ -173,7 +173,7 @@ export class EmbeddedInference implements ModelHost {
     } catch {
       return failed('engine.host_lost', RESTARTING);
     }
-    const { refusal } = this.#room;
+    const { refusal } = this.#capacity;
     if (refusal !== null) return failed('engine.overloaded', refusal);
     const leave = () => {
       signal.removeEventListener('abort', leave);
@@ -182,7 +182,7 @@ export class EmbeddedInference implements ModelHost {
     const events = new EventStream({
       unread: this.#unread,
       setPaused: (isPaused) => {
-        this.#room.numPaused += isPaused ? 1 : -1;
+        this.#capacity.numPaused += isPaused ? 1 : -1;
         this.#host.send({ kind: 'pause', requestId, isPaused });
       },
       leave,
@@ -194,21 +194,21 @@ export class EmbeddedInference implements ModelHost {
       return failed(code, 'the request did not reach the inference engine');
     }
     this.#streams.set(requestId, events);
-    this.#room.numInFlight += 1;
+    this.#capacity.numInFlight += 1;
     signal.addEventListener('abort', leave, { once: true });
     return events;
   }
 
   #leave(requestId: string, events: EventStream): void {
     if (!this.#streams.delete(requestId)) return;
-    this.#room.numInFlight -= 1;
-    if (events.isPaused) this.#room.numPaused -= 1;
+    this.#capacity.numInFlight -= 1;
+    if (events.isPaused) this.#capacity.numPaused -= 1;
     events.isPaused = false;
     if (events.isEnded) return;
     events.push(failed('engine.aborted', 'the request was cancelled'));
     if (!this.#host.send({ kind: 'abort', requestId })) return;
     this.#leaving.add(requestId);
-    this.#room.numLeaving += 1;
+    this.#capacity.numLeaving += 1;
   }
 
   async tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized> {
@@ -299,12 +299,12 @@ export class EmbeddedInference implements ModelHost {
   #receive(requestId: string, event: EngineEvent): void {
     this.#streams.get(requestId)?.push(event);
     if ((event.kind === 'completed' || event.kind === 'failed') && this.#leaving.delete(requestId))
-      this.#room.numLeaving -= 1;
+      this.#capacity.numLeaving -= 1;
   }
 
   #onLost(reason: string): void {
     this.#adapters = [];
-    this.#room.numLeaving -= this.#leaving.size;
+    this.#capacity.numLeaving -= this.#leaving.size;
     this.#leaving.clear();
     this.#roundTrips.settle();
     this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); retry`);

@@ -7,7 +7,7 @@ import { replies } from '../../testing/scripted-inference.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import { InferencePool, type ModelHost } from './inference-pool.ts';
-import { RequestRoom } from './request-room.ts';
+import { RequestCapacity } from './request-capacity.ts';
 
 const FACTS = { architecture: 'tiny', contextLength: 64, vocabSize: 100 } as const;
 const tokenizer = { chatTemplate: null, bosTokenId: null, eosTokenId: 0, addsBos: false };
@@ -91,24 +91,24 @@ class ScriptedHost implements ModelHost {
 
 let opened: ScriptedHost[];
 let logged: string[];
-let room: RequestRoom;
+let capacity: RequestCapacity;
 beforeEach(() => {
   opened = [];
   logged = [];
-  room = new RequestRoom(4);
+  capacity = new RequestCapacity(4);
 });
 
 /** Pool of models by size; hosts load and end at once unless `isManual`. */
 async function poolOf(
   sizes: Record<string, number>,
-  options: { budget: number; roomWaitMs?: number; isManual?: boolean; files?: ModelCheck },
+  options: { budget: number; memoryWaitMs?: number; isManual?: boolean; files?: ModelCheck },
 ): Promise<InferencePool> {
   const pool = new InferencePool({
     ...(options.files && { files: options.files }),
     models: Object.entries(sizes).map(([id, bytes]) => ({ id, served: servedAs(id), bytes: bytes * 1e6 })),
     budgetBytes: options.budget * 1e6,
-    roomWaitMs: options.roomWaitMs ?? 1e9,
-    room,
+    memoryWaitMs: options.memoryWaitMs ?? 1e9,
+    capacity,
     log: (line) => logged.push(line),
     open: (id, onIdle) => {
       const host = new ScriptedHost(id, onIdle);
@@ -211,7 +211,7 @@ test('a tokenised model is still in memory when it is sampled from', async () =>
 });
 
 test('a request that timed out waiting for memory names the setting to raise', async () => {
-  const pool = await poolOf({ a: 4, b: 4 }, { budget: 6, roomWaitMs: 5 });
+  const pool = await poolOf({ a: 4, b: 4 }, { budget: 6, memoryWaitMs: 5 });
   const busy = Promise.withResolvers<void>();
   opened[0]!.gate = busy.promise;
   const answer = ask(pool, 'a');
@@ -222,7 +222,7 @@ test('a request that timed out waiting for memory names the setting to raise', a
     ),
     headers: { 'retry-after': '5' },
   });
-  expect(room.numInFlight).toBe(0);
+  expect(capacity.numInFlight).toBe(0);
   busy.resolve();
   expect(await answer).toBe('a');
   // The request that waited for it has left.
@@ -232,7 +232,7 @@ test('a request that timed out waiting for memory names the setting to raise', a
 });
 
 test('the time to wait for room is not that of loading', async () => {
-  const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, roomWaitMs: 1, isManual: true });
+  const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, memoryWaitMs: 1, isManual: true });
   const waiting = ask(pool, 'b');
   await new Promise((resolve) => setTimeout(resolve, 20));
   opened[1]!.loading.resolve();
@@ -276,11 +276,11 @@ test('a client that leaves while it waits leaves no waiter', async () => {
   const client = new AbortController();
   const left = ask(pool, 'b', client.signal);
   await turn();
-  expect(room.numInFlight).toBe(1);
+  expect(capacity.numInFlight).toBe(1);
   client.abort(new Error('gone'));
   await expect(left).rejects.toThrow('gone');
   await expect(ask(pool, 'b', client.signal)).rejects.toThrow('gone');
-  expect(room.numInFlight).toBe(0);
+  expect(capacity.numInFlight).toBe(0);
   busy.resolve();
   await answer;
   expect(await ask(pool, 'c')).toBe('c');
@@ -291,11 +291,11 @@ test('requests that wait for a model count among those in flight', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, isManual: true });
   const asked = Array.from({ length: 4 }, () => ask(pool, 'b'));
   await turn();
-  expect(() => pool.checkRoom()).toThrow('at most 4 requests may be in flight, got 4');
+  expect(() => pool.checkCapacity()).toThrow('at most 4 requests may be in flight, got 4');
   await expect(ask(pool, 'b')).rejects.toMatchObject({ code: 'engine.overloaded' });
   opened[1]!.loading.resolve();
   await Promise.all(asked);
-  expect(() => pool.checkRoom()).not.toThrow();
+  expect(() => pool.checkCapacity()).not.toThrow();
 });
 
 test('closing ends a load, and rejects its waiters', async () => {
@@ -333,7 +333,7 @@ test('a first model that cannot be loaded is reported with its own error', async
   const pool = new InferencePool({
     models: [{ id: 'a', served: null, bytes: 0 }],
     budgetBytes: 0,
-    room,
+    capacity,
     log: () => undefined,
     open: (id, onIdle) => {
       const host = new ScriptedHost(id, onIdle);
@@ -377,7 +377,7 @@ test('a service of one model whose file is damaged does not start', async () => 
   const pool = new InferencePool({
     models: [{ id: 'only', served: null, bytes: 0 }],
     budgetBytes: 1,
-    room,
+    capacity,
     log: () => {},
     files,
     open: () => {

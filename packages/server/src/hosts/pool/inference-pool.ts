@@ -17,13 +17,13 @@ import { ServerError } from '../../seams/faults/server-error.ts';
 import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { ServedModel } from '../process/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
-import type { RequestRoom } from './request-room.ts';
+import type { RequestCapacity } from './request-capacity.ts';
 
 /**
  * Maximum wait of a request for memory for its model. Longer than most replies take, shorter than clients
  * wait.
  */
-const ROOM_WAIT_MS = 30_000;
+const MEMORY_WAIT_MS = 30_000;
 /** Seconds until a refused client may retry. */
 const RETRY_AFTER = '5';
 
@@ -56,9 +56,9 @@ export interface InferencePoolOptions {
   readonly open: (id: string, onIdle: () => void) => ModelHost;
   /** Limit of all models in memory together, bytes; each of them fits by itself. */
   readonly budgetBytes: number;
-  readonly room: RequestRoom;
+  readonly capacity: RequestCapacity;
   /** Maximum wait of a request for memory for its model, ms; default 30 s. Loading time is extra. */
-  readonly roomWaitMs?: number;
+  readonly memoryWaitMs?: number;
   /** Default `peft`. */
   readonly adapterFormat?: AdapterFormat;
   /** Checks model files. Default: none are checked. */
@@ -131,8 +131,8 @@ export class InferencePool implements InferenceBackend {
     return this.#slots.get(id)?.served().path ?? null;
   }
 
-  checkRoom(): void {
-    const { refusal } = this.#options.room;
+  checkCapacity(): void {
+    const { refusal } = this.#options.capacity;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
@@ -200,15 +200,15 @@ export class InferencePool implements InferenceBackend {
   }
 
   async *#generateLoaded(slot: Slot, request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
-    const { room } = this.#options;
-    const { refusal } = room;
+    const { capacity } = this.#options;
+    const { refusal } = capacity;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
-    room.numInFlight += 1;
+    capacity.numInFlight += 1;
     let host: ModelHost;
     try {
       host = await this.#hold(slot, signal);
     } finally {
-      room.numInFlight -= 1;
+      capacity.numInFlight -= 1;
     }
     try {
       yield* host.generate(request, signal);
@@ -253,13 +253,13 @@ export class InferencePool implements InferenceBackend {
 
   /** Resolves when the model is in memory and held for the caller. */
   async #admission(slot: Slot, signal: AbortSignal): Promise<void> {
-    const { roomWaitMs = ROOM_WAIT_MS } = this.#options;
+    const { memoryWaitMs = MEMORY_WAIT_MS } = this.#options;
     const waiter: Waiter = { slot, admitted: Promise.withResolvers() };
     const leave = () => this.#refuse(waiter, signal.reason);
     const timer = setTimeout(() => {
       // A loading model already has its memory.
-      if (slot.state !== 'loading') this.#refuse(waiter, this.#noRoom(slot, roomWaitMs));
-    }, roomWaitMs);
+      if (slot.state !== 'loading') this.#refuse(waiter, this.#memoryTimeout(slot, memoryWaitMs));
+    }, memoryWaitMs);
     signal.addEventListener('abort', leave, { once: true });
     this.#waiting.add(waiter);
     this.#advance();
@@ -283,7 +283,7 @@ export class InferencePool implements InferenceBackend {
     if (this.#isClosing) return;
     for (const { slot } of this.#waiting) {
       if (slot.state !== 'absent') continue;
-      if (!this.#makeRoom(slot)) return;
+      if (!this.#freeMemory(slot)) return;
       void this.#loadForWaiters(slot);
     }
   }
@@ -332,8 +332,8 @@ export class InferencePool implements InferenceBackend {
     slot.lastUse = this.#numUses++;
   }
 
-  /** Unloads idle models if that frees enough memory. @returns true if there is room now */
-  #makeRoom({ model: { bytes } }: Slot): boolean {
+  /** Unloads idle models if that frees enough memory. @returns true if there is enough now */
+  #freeMemory({ model: { bytes } }: Slot): boolean {
     const slots = [...this.#slots.values()];
     const used = sumOfBytes(slots.filter(({ state }) => state !== 'absent'));
     let missing = used + bytes - this.#options.budgetBytes;
@@ -382,7 +382,7 @@ export class InferencePool implements InferenceBackend {
     }
   }
 
-  #noRoom({ model }: Slot, waitedMs: number): RequestError {
+  #memoryTimeout({ model }: Slot, waitedMs: number): RequestError {
     const used = sumOfBytes([...this.#slots.values()].filter(({ state }) => state !== 'absent'));
     return new RequestError(
       'server.unavailable',

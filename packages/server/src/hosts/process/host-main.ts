@@ -64,8 +64,8 @@ export function connectHost<Command extends { kind: string }, Message extends ob
     if (!process.connected) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     // Node returns false while more than 128 KB wait to be written.
-    const hasRoom = process.send?.(message, undefined, undefined, () => resolve());
-    backlog = hasRoom === false ? promise : null;
+    const isDrained = process.send?.(message, undefined, undefined, () => resolve());
+    backlog = isDrained === false ? promise : null;
   };
   const whenRead = async () => {
     while (backlog !== null && process.connected) {

@@ -99,7 +99,7 @@ export interface InferenceBackend {
   /** False if this process serves no such base model, or it is not in memory. Absent: unknown. */
   isLoaded?(id: string): boolean;
   /** @throws {BackendFailure} `engine.overloaded` at the limit of requests in flight, over all models */
-  checkRoom(): void;
+  checkCapacity(): void;
   /**
    * Loads an adapter version in all engines and servers of a base model, before a request names it. One that
    * does not answer, or has no room, loads it with its first request.

@@ -46,21 +46,21 @@ type StartedText = Omit<Started, 'promptTokenIds'> & { readonly promptTokenIds: 
  */
 let scratch = Buffer.alloc(65_536);
 
-function withRoom(numBytes: number): Buffer {
+function scratchOf(numBytes: number): Buffer {
   if (scratch.length < numBytes) scratch = Buffer.alloc(2 * numBytes);
   return scratch;
 }
 
 function startedText({ promptTokenIds, ...event }: Started): string {
   const numBytes = promptTokenIds.length * Int32Array.BYTES_PER_ELEMENT;
-  const bytes = withRoom(numBytes);
+  const bytes = scratchOf(numBytes);
   let at = 0;
   for (const id of promptTokenIds) at = bytes.writeInt32LE(id, at);
   return JSON.stringify({ ...event, promptTokenIds: bytes.toString('base64', 0, numBytes) });
 }
 
 function readStarted({ promptTokenIds: text, ...event }: StartedText): Started {
-  const bytes = withRoom(text.length);
+  const bytes = scratchOf(text.length);
   const numBytes = bytes.write(text, 'base64');
   const promptTokenIds: number[] = [];
   for (let at = 0; at < numBytes; at += Int32Array.BYTES_PER_ELEMENT) promptTokenIds.push(bytes.readInt32LE(at));

@@ -135,19 +135,19 @@ test('a chat that is no JSON is 400 for such a client', async () => {
 
 test('a refusal for now, 429 and 503, reaches it too', async () => {
   const { inference } = server;
-  const checkRoom = inference.checkRoom.bind(inference);
+  const checkCapacity = inference.checkCapacity.bind(inference);
   try {
     for (const [status, code] of [
       [429, 'engine.overloaded'],
       [503, 'server.unavailable'],
     ] as const) {
-      inference.checkRoom = () => {
+      inference.checkCapacity = () => {
         throw Object.assign(new Error('not now'), { code });
       };
       expect(statusOf(await writeFirst({ path: '/v1/chat/completions' }))).toBe(status);
     }
   } finally {
-    inference.checkRoom = checkRoom;
+    inference.checkCapacity = checkCapacity;
   }
 });
 

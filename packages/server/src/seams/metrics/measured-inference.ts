@@ -12,7 +12,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     adapterFormat: inference.adapterFormat ?? 'peft',
     absence: (id) => inference.absence?.(id) ?? null,
     of: (id) => measuredModel(inference.of(id), id, metrics),
-    checkRoom: () => inference.checkRoom(),
+    checkCapacity: () => inference.checkCapacity(),
     publish: async (id, adapter, signal) => (await inference.publish?.(id, adapter, signal)) ?? null,
     retire: (digest) => inference.retire(digest),
     trouble: () => inference.trouble(),

@@ -196,8 +196,8 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   }
 
   #held(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {
-    const room = this.#hold?.take(event) ?? null;
-    return room === null ? this.#passed(event) : room.then(() => this.#passed(event));
+    const wait = this.#hold?.take(event) ?? null;
+    return wait === null ? this.#passed(event) : wait.then(() => this.#passed(event));
   }
 
   #passed(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {

@@ -10,7 +10,7 @@ import { InferencePool, type PoolModel } from '../../hosts/pool/inference-pool.t
 import { inspectInChild } from '../../hosts/pool/inspect-in-child.ts';
 import { defaultBudget, inMegabytes, totalBytes } from '../../hosts/pool/model-memory.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import { RequestRoom } from '../../hosts/pool/request-room.ts';
+import { RequestCapacity } from '../../hosts/pool/request-capacity.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 import type { ModelConfig } from '../settings/model-settings.ts';
 
@@ -45,14 +45,14 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
   const models = config.models.map(
     ({ id }) => found.find((model) => model.id === id) ?? { id, served: null, bytes: 0 },
   );
-  const room = new RequestRoom(config.maxRequests);
+  const capacity = new RequestCapacity(config.maxRequests);
   const isOnlyOne = models.length === 1;
   const { apiKey } = config.vllm;
   const secrets = apiKey === null ? {} : { [VLLM_KEY_VARIABLE]: apiKey };
   return new InferencePool({
     models,
     budgetBytes: budgetOf(config, models),
-    room,
+    capacity,
     log,
     adapterFormat: config.models.some(isRemote) ? 'peft' : 'gguf',
     ...(parts.files && { files: parts.files }),
@@ -61,7 +61,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
       if (host === undefined) throw new Error(`the base model ${id} is not configured`);
       const name = isOnlyOne ? 'engine' : `engine (${id})`;
       const own = 'driver' in host ? { secrets } : {};
-      return new EmbeddedInference({ name, host, ...own, room, onIdle, arbiter: cores, share: 1, niceness, log });
+      return new EmbeddedInference({ name, host, ...own, capacity, onIdle, arbiter: cores, share: 1, niceness, log });
     },
   });
 }

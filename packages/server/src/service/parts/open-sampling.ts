@@ -5,7 +5,7 @@ import type { InferenceBackend } from '../../seams/contract/backends.ts';
 import { RemoteEngines } from '../../cluster/pool/remote-engines.ts';
 import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { BaseScores } from '../../hosts/pool/base-scores.ts';
-import { RequestRoom } from '../../hosts/pool/request-room.ts';
+import { RequestCapacity } from '../../hosts/pool/request-capacity.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 import { EngineSecret } from '../../cluster/wire/engine-secret.ts';
@@ -40,7 +40,7 @@ export async function openSampling(config: ServiceConfig, { store, ...parts }: S
   }
   if (engineSecret === null) throw new Error('remote engines need a secret');
   const secret = new EngineSecret(engineSecret);
-  const room = new RequestRoom(maxRequests);
-  const inference = new RemoteEngines({ store, secret, room, defaultModel, log: parts.log });
+  const capacity = new RequestCapacity(maxRequests);
+  const inference = new RemoteEngines({ store, secret, capacity, defaultModel, log: parts.log });
   return { inference, modelPaths: does(role, 'trainer') ? await servedPaths(config, parts) : () => null };
 }

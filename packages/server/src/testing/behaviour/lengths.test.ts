@@ -55,13 +55,13 @@ describe('refused', () => {
     );
   });
   test('a minimum above the rest of the context, with or without a maximum', async () => {
-    const room = CONTEXT - numPrompt;
-    expect(await service.refusal({ min_tokens: room + 1 })).toBe('400 min_tokens');
-    expect(await service.refusal({ min_tokens: room + 1, max_tokens: CONTEXT, stream: true })).toBe('400 min_tokens');
+    const rest = CONTEXT - numPrompt;
+    expect(await service.refusal({ min_tokens: rest + 1 })).toBe('400 min_tokens');
+    expect(await service.refusal({ min_tokens: rest + 1, max_tokens: CONTEXT, stream: true })).toBe('400 min_tokens');
     expect(await service.message({ min_tokens: 2 ** 31 })).toBe(
-      `min_tokens must be at most ${room}, the rest of the context after a prompt of ${numPrompt} tokens, got ${2 ** 31}`,
+      `min_tokens must be at most ${rest}, the rest of the context after a prompt of ${numPrompt} tokens, got ${2 ** 31}`,
     );
-    expect(await lengths({ min_tokens: room })).toEqual([numPrompt, room, 'length']);
+    expect(await lengths({ min_tokens: rest })).toEqual([numPrompt, rest, 'length']);
   });
   test('no prompt at all', async () => {
     expect(await service.refusal({ truncate_prompt_tokens: 0 })).toBe('400 truncate_prompt_tokens');

@@ -87,7 +87,7 @@ export class LocalCache {
       }
       this.#touchedAt.delete(name);
       await this.find(name);
-      if (this.#bytes !== null && this.#bytes > this.#maxBytes) await this.#makeRoom();
+      if (this.#bytes !== null && this.#bytes > this.#maxBytes) await this.#evict();
       return path;
     } catch (error) {
       throw fileFault(error, `blob cache ${name}`);
@@ -111,7 +111,7 @@ export class LocalCache {
     await this.staging.close();
   }
 
-  async #makeRoom(): Promise<void> {
+  async #evict(): Promise<void> {
     const entries = (await this.#entries()).toSorted((a, b) => a.usedAt - b.usedAt);
     this.#bytes = bytesOf(entries);
     for (const { name, usedAt } of entries) {

@@ -252,10 +252,10 @@ export class ConversationStore implements Conversations {
   ): Promise<void> {
     await tables.conversations.insertItems(row, items);
     await this.#use(tables.conversations, row.position);
-    await this.#makeRoom(tables, row, numAddedBefore + sizeOfItems(items));
+    await this.#freeSpace(tables, row, numAddedBefore + sizeOfItems(items));
   }
 
-  async #makeRoom({ conversations }: Tables, row: ConversationRow, numAdded: number): Promise<void> {
+  async #freeSpace({ conversations }: Tables, row: ConversationRow, numAdded: number): Promise<void> {
     const { maxBytes } = this.limits;
     const { entity_id: entityId, position } = row;
     if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return;

@@ -110,7 +110,7 @@ export class KeptAnswerStore implements KeptAnswers {
         if (turn !== undefined) {
           // Everything of the earlier call was one transaction.
           if (await this.#conversations.hasTurn(tables, turn))
-            return (await tables.keptAnswers.findRow(answer, answer.id)) ?? 'no_room';
+            return (await tables.keptAnswers.findRow(answer, answer.id)) ?? 'full';
           await this.#conversations.appendPacked(tables, turn);
         }
         const result = await this.#insertPacked(tables, packed, leaseMs, lines);
@@ -136,9 +136,9 @@ export class KeptAnswerStore implements KeptAnswers {
     const added = await tables.keptAnswers.insert(answer, times, lease);
     if (added === null) return 'busy';
     if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
-    if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
+    if (await this.#freeSpace(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
     await tables.keptAnswers.deleteRow(added.row);
-    return 'no_room';
+    return 'full';
   }
 
   async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
@@ -194,7 +194,7 @@ export class KeptAnswerStore implements KeptAnswers {
         if (lines !== null && !(await keptAnswers.addEvents(live.row, firstNumber, lines, owner))) return false;
         if (packed !== null && (await keptAnswers.setState(live, packed, { owner })) === null) return false;
         if (added !== undefined) await this.#conversations.appendPacked(tables, added);
-        await this.#makeRoom(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
+        await this.#freeSpace(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
         return true;
       },
       isEnd ? DURABLE : NOT_DURABLE,
@@ -206,7 +206,7 @@ export class KeptAnswerStore implements KeptAnswers {
     return await this.#write(async (tables) => {
       const row = await tables.keptAnswers.setState(lost ?? key, packed, lost ?? null);
       if (row === null) return false;
-      await this.#makeRoom(tables, { entityId: key.entityId, row }, packed.answer.byteLength);
+      await this.#freeSpace(tables, { entityId: key.entityId, row }, packed.answer.byteLength);
       return true;
     }, DURABLE);
   }
@@ -256,7 +256,7 @@ export class KeptAnswerStore implements KeptAnswers {
    * Removes answers older than a row that has grown. @returns false if the row has no room even then: nothing
    * was removed
    */
-  async #makeRoom(
+  async #freeSpace(
     { keptAnswers }: Tables,
     { entityId, row }: Pick<LiveAnswer, 'entityId' | 'row'>,
     numAdded: number,

@@ -77,10 +77,10 @@ export interface AnswerStatus {
 }
 
 /**
- * Only `kept` stores anything. `busy`: a live answer has this id. `no_room`: together with the live answers
+ * Only `kept` stores anything. `busy`: a live answer has this id. `full`: together with the live answers
  * of its entity it exceeds the limit.
  */
-export type KeepResult = 'kept' | 'model_deleted' | 'busy' | 'no_room';
+export type KeepResult = 'kept' | 'model_deleted' | 'busy' | 'full';
 
 export interface KeptAnswerLimits {
   /** Lifetime of an answer after its creation, ms. Default 24 hours. */

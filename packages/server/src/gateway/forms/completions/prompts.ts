@@ -1,4 +1,4 @@
-import { checkRoom, checkVocabulary } from '@trainyard/backend';
+import { checkPromptLength, checkVocabulary } from '@trainyard/backend';
 import { type CompletionRequest, quoting } from '@trainyard/protocol';
 
 import type { ModelInference } from '../../../seams/contract/backends.ts';
@@ -38,7 +38,7 @@ export async function readPrompts(
     const tokenIds = truncated(whole, body, contextLength, maxTokens);
     // Checks now, because the engine would refuse only once it reaches this prompt.
     refusingAsBackend(() => {
-      checkRoom(tokenIds, contextLength);
+      checkPromptLength(tokenIds, contextLength);
       checkVocabulary(tokenIds, vocabSize);
     });
     if (!body.echo) return { tokenIds, echo: null };

@@ -16,7 +16,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import { toListedConversationItem } from '../responses/conversation-items.ts';
 import { quoted } from '../responses/kept-items.ts';
-import { roomOf } from '../responses/kept-room.ts';
+import { keptMemoryOf } from '../responses/kept-memory.ts';
 import { checkInclude } from '../responses/request.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { itemsToAdd, keyOf, known, refuse, toObject } from './route.ts';
@@ -57,7 +57,7 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
       checkQuery(request.query);
       const { after, limit = 20, order = 'desc' } = request.query;
       const key = keyOf(request);
-      const { open } = roomOf(request, parts);
+      const { open } = keptMemoryOf(request, parts);
       const page = await conversations.listItems(key, { after, limit, isAscending: order === 'asc' }, open);
       const { items, hasMore } = known(page, key);
       return toList(items, hasMore);
@@ -71,7 +71,7 @@ export function conversationItemRoutes(app: FastifyInstance, parts: RouteParts):
       checkQuery(request.query);
       const key = keyOf(request);
       const { item_id: itemId } = request.params;
-      const item = await conversations.findItem(key, itemId, roomOf(request, parts).open);
+      const item = await conversations.findItem(key, itemId, keptMemoryOf(request, parts).open);
       if (item !== null) return toListedConversationItem(item);
       known(await conversations.find(key), key);
       throw unknownItem(itemId);

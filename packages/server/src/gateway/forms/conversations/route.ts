@@ -20,7 +20,7 @@ import { toChatMessages } from '../responses/items.ts';
 import { LeftOut } from '../../../seams/chat/left-out.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { resolveReferences } from '../responses/item-references.ts';
-import { roomOf } from '../responses/kept-room.ts';
+import { keptMemoryOf } from '../responses/kept-memory.ts';
 import { normalizedBody } from '../generation/normalized-body.ts';
 import { keptScopeOf, NO_CONVERSATIONS, unknownConversation } from '../responses/response-turn.ts';
 
@@ -101,7 +101,7 @@ export async function itemsToAdd(
   parts: RouteParts,
 ): Promise<ConversationItem[]> {
   refuseToKeep(parts);
-  const kept = { scope: keptScopeOf(request), room: roomOf(request, parts) };
+  const kept = { scope: keptScopeOf(request), memory: keptMemoryOf(request, parts) };
   const resolved = (await resolveReferences(items, kept, parts, 'items')) ?? items;
   toChatMessages(resolved, new LeftOut(), 'items');
   return newItems(resolved, new Set(), 'items').map(toStored);

@@ -264,7 +264,7 @@ describe('an answer in the background', () => {
   });
 
   test('is refused while answers in the background fill the room', async () => {
-    vi.spyOn(server.store.keptAnswers, 'begin').mockResolvedValueOnce('no_room');
+    vi.spyOn(server.store.keptAnswers, 'begin').mockResolvedValueOnce('full');
     const response = await post({});
     expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([429, 'request.too_many']);
   });

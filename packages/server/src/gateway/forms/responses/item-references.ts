@@ -6,7 +6,7 @@ import { conflict } from '../shared/conflict.ts';
 import { fromStored } from './conversation-items.ts';
 import { outputOf, quoted, referenceOf } from './kept-items.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
-import type { KeptRoom } from './kept-room.ts';
+import type { KeptMemory } from './kept-memory.ts';
 
 /**
  * Maximum number of different kept items that one request may refer to: each is looked up. An agent with a
@@ -21,7 +21,7 @@ const MAX_REFERENCES = 1024;
  */
 export async function resolveReferences(
   items: readonly ResponseInputItem[],
-  { scope, room }: { readonly scope: KeptScope; readonly room: KeptRoom },
+  { scope, memory }: { readonly scope: KeptScope; readonly memory: KeptMemory },
   { store }: RouteParts,
   root = 'input',
 ): Promise<ResponseInputItem[] | null> {
@@ -43,11 +43,11 @@ export async function resolveReferences(
     }
     if (!known.has(id)) {
       // One answer at a time: unreferenced items are not held.
-      const answer = await store.keptAnswers.findItem(scope, id, room.open);
+      const answer = await store.keptAnswers.findItem(scope, id, memory.open);
       for (const [itemId, found] of answer === null ? [] : outputOf(answer))
         if (wanted.has(itemId) && !known.has(itemId))
           known.set(itemId, { item: found, numBytes: Buffer.byteLength(JSON.stringify(found)) });
-      const inConversation = known.has(id) ? null : await store.conversations.findItemOfAny(scope, id, room.open);
+      const inConversation = known.has(id) ? null : await store.conversations.findItemOfAny(scope, id, memory.open);
       if (inConversation !== null)
         known.set(id, { item: fromStored(inConversation), numBytes: Buffer.byteLength(inConversation.item) });
     }
@@ -59,9 +59,9 @@ export async function resolveReferences(
         { param: `${root}.${index}.id` },
       );
     // Repeated references count again: each adds to the prompt.
-    room.take(found.numBytes, `${root}.${index}`);
+    memory.take(found.numBytes, `${root}.${index}`);
     resolved.push(found.item);
   }
-  await room.open(0);
+  await memory.open(0);
   return resolved;
 }

@@ -14,7 +14,7 @@ import { abortOnDisconnect } from '../../answers/sse.ts';
 import { conflict } from '../shared/conflict.ts';
 import { cancelledState, isEnded } from '../../background/answer-states.ts';
 import { type KeptItem, toListedItem } from './kept-items.ts';
-import { roomOf } from './kept-room.ts';
+import { keptMemoryOf } from './kept-memory.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { sendKeptEvents, statusOf } from './kept-events.ts';
 import { keptScopeOf, unknownAnswer } from './response-turn.ts';
@@ -72,7 +72,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
     { config: { scope: 'inference' }, schema: { querystring: InputItemQuerySchema } },
     async (request): Promise<InputItemPage> => {
       const { response_id: id } = request.params;
-      const { open } = roomOf(request, parts);
+      const { open } = keptMemoryOf(request, parts);
       const kept = await parts.store.keptAnswers.findWhole(keptScopeOf(request), id, open);
       if (kept === null) throw unknownAnswer('Response', id, 'response_id');
       return pageOf(JSON.parse(kept.input) as KeptItem[], request.query);
@@ -87,7 +87,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
 async function ownedAnswer(request: FastifyRequest, id: string, parts: RouteParts): Promise<KeptAnswer> {
   const scope = keptScopeOf(request);
   await statusOf({ ...scope, id }, parts);
-  const kept = await parts.store.keptAnswers.find(scope, id, roomOf(request, parts).open);
+  const kept = await parts.store.keptAnswers.find(scope, id, keptMemoryOf(request, parts).open);
   if (kept === null) throw unknownAnswer('Response', id, 'response_id');
   return kept;
 }

@@ -23,7 +23,7 @@ import { type AnswerFacts, conversationAfter, inputItems, type KeptItem, quoted,
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { resolveReferences } from './item-references.ts';
 import { retryTurn } from './retry-turn.ts';
-import { type KeptRoom, roomOf } from './kept-room.ts';
+import { type KeptMemory, keptMemoryOf } from './kept-memory.ts';
 
 /** A request of `/v1/responses` with the whole conversation that it continues. */
 export interface ResponseTurn {
@@ -69,14 +69,14 @@ export async function openTurn(
   const conversation = conversationOf(scope, body, parts);
   if ((body.input ?? null) === null && conversation === null && previousId === null)
     throw invalidAt('input', 'Field required', 'missing');
-  const room = roomOf(request, parts);
+  const memory = keptMemoryOf(request, parts);
   const history =
     conversation !== null
-      ? await itemsOf(conversation, room, parts, isUse)
+      ? await itemsOf(conversation, memory, parts, isUse)
       : previousId !== null
-        ? await historyOf(scope, previousId, room, parts)
+        ? await historyOf(scope, previousId, memory, parts)
         : [];
-  const own = await resolveReferences(inputItems(body), { scope, room }, parts);
+  const own = await resolveReferences(inputItems(body), { scope, memory }, parts);
   const isWhole = history.length === 0 && own === null;
   const sent = own ?? inputItems(body);
   const isKept = parts.keepsAnswers && (body.store ?? true);
@@ -102,7 +102,7 @@ export async function openTurn(
       };
       const result = await parts.store.keptAnswers.begin(live, completes?.(queued));
       if (typeof result !== 'string') return result;
-      if (result === 'no_room')
+      if (result === 'full')
         throw new RequestError(
           'request.too_many',
           'Background answers of this entity fill the space for kept answers (--store-responses-megabytes). Wait until some have ended',
@@ -163,13 +163,13 @@ function conversationOf(
 
 async function itemsOf(
   conversation: ConversationKey,
-  room: KeptRoom,
+  memory: KeptMemory,
   parts: RouteParts,
   isUse: boolean,
 ): Promise<KeptItem[]> {
   const before = async (numBytes: number) => {
-    room.take(numBytes, 'conversation');
-    await room.open(0);
+    memory.take(numBytes, 'conversation');
+    await memory.open(0);
   };
   const items = await parts.store.conversations.readAll(conversation, { before, isUse });
   if (items === null) throw unknownConversation(conversation.id, 'conversation');
@@ -193,12 +193,12 @@ function addedTo(
 async function historyOf(
   scope: KeptScope,
   id: string,
-  room: KeptRoom,
+  memory: KeptMemory,
   parts: RouteParts,
 ): Promise<ResponseInputItem[]> {
   const kept = await parts.store.keptAnswers.findWhole(scope, id, async (numBytes) => {
-    room.take(numBytes, 'previous_response_id');
-    await room.open(0);
+    memory.take(numBytes, 'previous_response_id');
+    await memory.open(0);
   });
   if (kept === null) throw unknownAnswer('Previous response', id, 'previous_response_id');
   if (!isEnded(kept.status))

@@ -2,7 +2,7 @@
  * Limits the requests in flight over all base models. Requests whose client has left do not count; at most as
  * many as the limit may be ending. As many more may be paused because their clients do not read.
  */
-export class RequestRoom {
+export class RequestCapacity {
   /** Requests with a waiting client. */
   numInFlight = 0;
   /** Those whose clients do not read. */

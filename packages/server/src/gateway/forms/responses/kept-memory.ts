@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { BeforeUnpacking } from '@trainyard/store';
 
-import type { BodyRoom } from '../../bodies/body-intake.ts';
+import type { BodyCharge } from '../../bodies/body-intake.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 
 /** Memory that a request uses for kept answers and conversations, in total. */
-export interface KeptRoom {
+export interface KeptMemory {
   /** Charges unpacked data for a while. */
   readonly open: BeforeUnpacking;
   /**
@@ -18,17 +18,17 @@ export interface KeptRoom {
 }
 
 /** Charges for stored texts as for a body of that size. */
-export function roomOf(request: FastifyRequest, parts: RouteParts): KeptRoom {
+export function keptMemoryOf(request: FastifyRequest, parts: RouteParts): KeptMemory {
   const { chatBodyBytes } = parts.limits;
-  let room: BodyRoom | null = null;
+  let memory: BodyCharge | null = null;
   let taken = 0;
   let charged = 0;
   return {
     open: async (numBytes) => {
       const more = taken + numBytes - charged;
       if (more <= 0) return;
-      room ??= request.bodyRoom ?? roomWithoutBody(request, parts);
-      await room.charge(more);
+      memory ??= request.bodyCharge ?? chargeWithoutBody(request, parts);
+      await memory.charge(more);
       charged += more;
     },
     take: (numBytes, param) => {
@@ -43,7 +43,7 @@ export function roomOf(request: FastifyRequest, parts: RouteParts): KeptRoom {
   };
 }
 
-/** Room in the same budget for a request without a body, until it has ended. */
-function roomWithoutBody(request: FastifyRequest, { intake, bodyBudgets, limits }: RouteParts): BodyRoom {
+/** Charge in the same budget for a request without a body, until it has ended. */
+function chargeWithoutBody(request: FastifyRequest, { intake, bodyBudgets, limits }: RouteParts): BodyCharge {
   return intake.open(request, request.raw, { limit: limits.chatBodyBytes, budget: bodyBudgets.requests });
 }
