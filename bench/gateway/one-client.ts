@@ -93,7 +93,7 @@ const instantBackend: InferenceBackend = {
   of: () => instantModel,
   retire: () => {},
   checkCapacity: () => {},
-  trouble: () => null,
+  problem: () => null,
 };
 
-const idleQueue = { baseModels: null, notify: () => undefined, stopJob: async () => undefined, trouble: () => null };
+const idleQueue = { baseModels: null, notify: () => undefined, stopJob: async () => undefined, problem: () => null };

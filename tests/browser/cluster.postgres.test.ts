@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
   let client: Trainyard;
   let browser: Browser;
   let page: Page;
-  const troubles: string[] = [];
+  const complaints: string[] = [];
   beforeAll(async () => {
     const programs = process.env['TRAINYARD_TEST_POSTGRES'];
     assert(programs !== undefined, 'the project `postgres` starts the server');
@@ -36,9 +36,9 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     browser = await openBrowser();
     page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
     page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) troubles.push(message.text());
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
     });
-    page.on('pageerror', (error) => troubles.push(String(error)));
+    page.on('pageerror', (error) => complaints.push(String(error)));
     await page.goto(/^Dashboard (\S+)$/m.exec(api.output())![1]!);
   }, 200_000);
   afterAll(async () => {
@@ -114,6 +114,6 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     // Its lease has expired.
     await expect.poll(() => rows.count(), WAIT).toBe(1);
     expect(await text('Sampling')).toContain('healthy');
-    expect(troubles).toEqual([]);
+    expect(complaints).toEqual([]);
   }, 200_000);
 });

@@ -184,7 +184,7 @@ export interface SampleTotals extends SampleUsage {
 
 export interface BackendHealth {
   /** Reason why it is unreliable now, in words that name no file; null if there is none. */
-  readonly trouble: string | null;
+  readonly problem: string | null;
   /** Null if not reported. */
   readonly stats: EngineStats | null;
   /** Its servers. Absent: it has none. */

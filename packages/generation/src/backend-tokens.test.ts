@@ -193,7 +193,7 @@ describe('an adapter', () => {
 
   class ToldBackend extends ScriptedTokenBackend {
     readonly told: string[] = [];
-    trouble: Error | null = null;
+    failure: Error | null = null;
 
     constructor() {
       super(replying('abc', LENGTH));
@@ -201,7 +201,7 @@ describe('an adapter', () => {
 
     override async publish(version: AdapterVersion): Promise<string | null> {
       this.told.push('publish');
-      if (this.trouble !== null) throw this.trouble;
+      if (this.failure !== null) throw this.failure;
       return await super.publish(version);
     }
 
@@ -231,7 +231,7 @@ describe('an adapter', () => {
 
   test('that cannot be published fails those that wait for it, and is tried again', async () => {
     const backend = new ToldBackend();
-    backend.trouble = new Error('the far disk is gone');
+    backend.failure = new Error('the far disk is gone');
     const engine = textOver(backend);
     const failed = await Promise.all([answer(engine, { adapter }), answer(engine, { adapter })]);
     for (const reply of failed) {
@@ -239,7 +239,7 @@ describe('an adapter', () => {
       expect(reply.numEnds).toBe(1);
     }
     expect(backend.told).toEqual(['publish']);
-    backend.trouble = null;
+    backend.failure = null;
     expect((await answer(engine, { adapter })).text()).toBe('abc');
   });
 

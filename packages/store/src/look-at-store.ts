@@ -31,7 +31,7 @@ function readOnly(queries: Queries, now: number): Sql {
     now,
     foreignVersion: null,
     watchFeed: () => () => undefined,
-    trouble: null,
+    problem: null,
     numLostConnections: 0,
     isAway: async () => false,
     reclaimSpace: async () => undefined,

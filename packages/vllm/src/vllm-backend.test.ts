@@ -211,7 +211,7 @@ describe('a server that breaks', () => {
     pool.times.healthMs = 10;
     await expect(reading.next()).rejects.toEqual(failing('engine.host_lost'));
     pool.times.healthMs = 60_000;
-    await expect.poll(async () => (await pool.backend.health()).trouble).toBeNull();
+    await expect.poll(async () => (await pool.backend.health()).problem).toBeNull();
     expect(await pool.ids()).toHaveLength(8);
     expect((await pool.members())[0]!.numLosses).toBeGreaterThan(0);
     expect(pool.log.some((line) => line.includes('did not respond to /health'))).toBe(true);
@@ -238,7 +238,7 @@ describe('a server that breaks', () => {
       numFailures: 3,
       trouble: expect.stringMatching(/3 requests.*CUDA/),
     });
-    expect((await pool.backend.health()).trouble).toBeNull();
+    expect((await pool.backend.health()).problem).toBeNull();
     home.breakPath(COMPLETIONS, null);
     await expect.poll(async () => (await pool.members()).every(({ state }) => state === 'up')).toBe(true);
     await pool.ids();
@@ -263,7 +263,7 @@ describe('a server that breaks', () => {
     pool.fake.breakPath(COMPLETIONS, BROKEN);
     for (let count = 0; count < 5; count++) await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
     expect((await pool.members())[0]).toMatchObject({ state: 'failing', numRequests: 5 });
-    expect((await pool.backend.health()).trouble, 'it is still given requests').toBeNull();
+    expect((await pool.backend.health()).problem, 'it is still given requests').toBeNull();
     await pool.backend.publish({ digest: 'one', directory: '/checkpoints/one' });
     expect(pool.fake.adapters.has('one')).toBe(true);
     pool.fake.breakPath(COMPLETIONS, null);
@@ -277,7 +277,7 @@ describe('a server that breaks', () => {
     const failure = await failureOf(pool.ids());
     expect(failure).toEqual(failing('engine.host_lost'));
     expect(failure.message).not.toContain('127.0.0.1');
-    await expect.poll(async () => (await pool.backend.health()).trouble).toMatch(/none of 1 vLLM servers/);
+    await expect.poll(async () => (await pool.backend.health()).problem).toMatch(/none of 1 vLLM servers/);
   });
 });
 
@@ -806,7 +806,7 @@ describe('at the start', () => {
     await using pool = await FakePool.open({ numServers: 2 });
     pool.fakes[1]!.failNext('/version', { kind: 'answer', status: 200, body: '{"version":"0.1.0"}' });
     await pool.backend.start();
-    expect((await pool.backend.health()).trouble).toBeNull();
+    expect((await pool.backend.health()).problem).toBeNull();
     expect((await pool.members()).map(({ state }) => state)).toEqual(['up', 'unfit']);
     expect(pool.log.join()).toMatch(/vLLM: http:\/\/127\.0\.0\.1:\d+ is vLLM 0\.1\.0/);
   });

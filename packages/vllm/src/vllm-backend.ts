@@ -282,8 +282,8 @@ export class VllmBackend implements TokenBackend {
   }
 
   async health(): Promise<BackendHealth> {
-    const trouble = this.#closing.signal.aborted ? 'it is closed' : this.#pool.trouble;
-    return { trouble, stats: null, members: this.#pool.servers.map(memberOf) };
+    const problem = this.#closing.signal.aborted ? 'it is closed' : this.#pool.problem;
+    return { problem, stats: null, members: this.#pool.servers.map(memberOf) };
   }
 
   get #policy(): 'fcfs' | 'priority' {

@@ -61,7 +61,7 @@ export class ScriptedTokenBackend implements TokenBackend {
     this.#adapters.delete(digest);
   }
   async health(): Promise<BackendHealth> {
-    return { trouble: this.#closing.signal.aborted ? 'it is closed' : null, stats: null };
+    return { problem: this.#closing.signal.aborted ? 'it is closed' : null, stats: null };
   }
 
   async *sample(

@@ -99,7 +99,7 @@ export function describeTokenBackend(
         expect(id).not.toBe('');
         expect(Math.min(contextLength, vocabSize)).toBeGreaterThan(promptIds.length);
       }
-      expect((await backend.health()).trouble).toBeNull();
+      expect((await backend.health()).problem).toBeNull();
     });
 
     it('starts, gives tokens, and ends each choice once', async () => {

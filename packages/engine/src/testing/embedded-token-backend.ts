@@ -120,7 +120,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
   }
 
   async health(): Promise<BackendHealth> {
-    return { trouble: null, stats: this.#engine.stats(), adapters: this.#engine.adapters };
+    return { problem: null, stats: this.#engine.stats(), adapters: this.#engine.adapters };
   }
 
   #adapterOf(digest: string | null): AdapterRef | null {

@@ -11,7 +11,7 @@ import { EngineSecret } from './wire/engine-secret.ts';
 
 const SECRET = 'a secret of this test that is long enough';
 
-test('an engine is asked with the secret: well, in trouble, of another secret, silent, gone', async () => {
+test('an engine is asked with the secret: well, with a problem, of another secret, silent, gone', async () => {
   const inference = new ScriptedInference();
   const { port, url } = await openPort(inference, { secret: new EngineSecret(SECRET) });
   expect(await askEngine(url, SECRET)).toBeNull();

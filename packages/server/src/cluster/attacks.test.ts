@@ -134,7 +134,7 @@ test('a hello recorded for one engine is refused by another, so requests cannot 
   network.answers = (bytes) => bytes;
   expect((await all(model.generate(REQUEST, NEVER))).at(-1)?.kind).toBe('failed');
   expect(other.inference.requests).toEqual([]);
-  expect(engines.trouble()).toContain(BASE);
+  expect(engines.problem()).toContain(BASE);
 });
 
 test('a byte-for-byte replay of all recorded traffic samples nothing', async () => {

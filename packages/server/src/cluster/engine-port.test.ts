@@ -87,7 +87,7 @@ test('requests and answers are the same as in one process', async () => {
   });
   engines.retire('d'.repeat(64));
   await vi.waitFor(() => expect(inference.retired).toEqual(['d'.repeat(64)]), 60_000);
-  expect(engines.trouble()).toBeNull();
+  expect(engines.problem()).toBeNull();
 });
 
 describe('a new step', () => {
@@ -161,7 +161,7 @@ describe('a new step', () => {
     slow.inference.loads = () => new Promise(() => {});
     const { engines } = await asking([slow.url]);
     await expect(engines.publish(BASE, step, AbortSignal.timeout(300))).rejects.toThrow(/timeout/);
-    expect(engines.trouble()).toBeNull();
+    expect(engines.problem()).toBeNull();
   });
 });
 
@@ -173,7 +173,7 @@ async function openSilentEngine() {
   return {
     url,
     stop: () => {
-      inference.trouble = () => stood.promise;
+      inference.problem = () => stood.promise;
       inference.loads = () => stood.promise;
     },
   };
@@ -269,7 +269,7 @@ test('an engine that goes in the middle of a stream ends it; the next request go
       .map(({ state }) => state)
       .toSorted(),
   ).toEqual(['down', 'up']);
-  expect(pool.trouble()).toBeNull();
+  expect(pool.problem()).toBeNull();
 });
 
 test('a server that switches protocols counts as lost, for the next caller too', async () => {
@@ -313,7 +313,7 @@ test('a stalled engine is lost after a long silence, together with its requests'
   await events.next();
   isSwallowing = true;
   expect((await events.next()).value).toMatchObject({ kind: 'failed', code: 'engine.host_lost' });
-  expect(engines.trouble()).toBe(`no engine accepts requests for ${BASE}`);
+  expect(engines.problem()).toBe(`no engine accepts requests for ${BASE}`);
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
 });
 
@@ -338,7 +338,7 @@ test('a request that makes one engine fail is not tried on the others', async ()
   const { engines } = await asking(parts.map(({ url }) => url));
   expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([{ code: 'engine.internal' }]);
   expect(parts.map(({ inference }) => inference.requests.length).toSorted((a, b) => a - b)).toEqual([0, 1]);
-  expect(engines.trouble()).toBeNull();
+  expect(engines.problem()).toBeNull();
 });
 
 test('a full engine is skipped; if all are full, the error is engine.overloaded', async () => {
@@ -440,7 +440,7 @@ test('files that differ are seen by their digests', async () => {
 test('without any engine the error has a Retry-After, and a new engine is found', async () => {
   const { engines, members } = await asking([], { defaultModel: BASE });
   expect(engines.models).toEqual([]);
-  expect(engines.trouble()).toBe('no engine is available');
+  expect(engines.problem()).toBe('no engine is available');
   for (const id of [null, BASE])
     expect(engines.absence(id)).toMatchObject({ code: 'server.unavailable', headers: { 'retry-after': '5' } });
   expect(engines.absence('other')).toBeNull();
@@ -671,6 +671,6 @@ test('an engine that sends nonsense is not asked again, and its answer reaches n
   const { port } = nonsense.address() as { port: number };
   const logged: string[] = [];
   const { engines } = await asking([`http://127.0.0.1:${port}`], { log: (line) => logged.push(line) });
-  expect(engines.trouble()).toBe('no engine is available');
+  expect(engines.problem()).toBe('no engine is available');
   expect(logged[0]).toContain('sent an invalid response');
 });

@@ -203,7 +203,7 @@ describe('health', () => {
     };
     expect(await health()).toEqual([200, { status: 'healthy', reasons: [], parts }]);
     server.training.healthy = false;
-    vi.spyOn(server.store.database, 'trouble').mockReturnValueOnce(
+    vi.spyOn(server.store.database, 'problem').mockReturnValueOnce(
       'another process has held the lock of the database for 3 s',
     );
     expect(await health()).toEqual([

@@ -105,7 +105,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     tracing: null,
     metricsAccess: 'open',
     dashboard: null,
-    machine: { trouble: null },
+    machine: { problem: null },
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
     baseModels: new BaseModels(

@@ -61,7 +61,7 @@ export class JobLease {
   }
 
   /** Reason why the job waits, for clients; null while it progresses. */
-  get trouble(): string | null {
+  get problem(): string | null {
     const fault = this.#waitsFor ?? this.#renewalFault;
     return fault === null ? null : `a job waits: ${clientFailure(fault).message}`;
   }
@@ -143,7 +143,7 @@ export class JobLease {
       if (!(await this.#options.isHeld()) && !this.#isStopped)
         this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker took it`));
     } catch {
-      // The renewal has the same trouble, and reports it.
+      // The renewal has the same problem, and reports it.
     }
     this.#lookLater();
   }

@@ -104,8 +104,8 @@ export class JobMachine<Kind extends JobKind> {
   }
 
   /** Reason why the current job waits, for clients; null while it progresses. */
-  get trouble(): string | null {
-    return this.#current?.lease.trouble ?? null;
+  get problem(): string | null {
+    return this.#current?.lease.problem ?? null;
   }
 
   /**

@@ -89,7 +89,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     // Undone in reverse: it answers until everything else has ended.
     const metricsServer: { close: (() => Promise<void>) | null } = { close: null };
     cleanups.push(() => metricsServer.close?.());
-    let training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null = null;
+    let training: Pick<TrainingQueue, 'baseModels' | 'problem'> | null = null;
     if (trains) {
       const engines = await openEngineSteps(config, parts);
       cleanups.push(() => engines.close());
@@ -112,7 +112,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const checkpoints = new MinuteFigures(() => store.retention.sum());
     metrics.sources = {
       ...(inference === null ? {} : { inference }),
-      training: training ?? { trouble: () => null },
+      training: training ?? { problem: () => null },
       queue: () => queueFigures(store),
       checkpoints: () => checkpoints.read(),
     };

@@ -105,7 +105,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     return this.model.model.tokenizer;
   }
 
-  trouble(): null {
+  problem(): null {
     return null;
   }
 

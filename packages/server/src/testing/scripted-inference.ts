@@ -7,7 +7,7 @@ import type {
   ModelInference,
   ServedAdapter,
   Tokenized,
-  Trouble,
+  Problem,
 } from '../seams/contract/backends.ts';
 import type { BaseModel } from '../seams/contract/base-models.ts';
 import { BackendFailure } from '../seams/faults/backend-failure.ts';
@@ -106,7 +106,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   /** Servers that sample for it. */
   members: () => readonly BackendMember[] = () => [];
 
-  trouble(): Trouble {
+  problem(): Problem {
     return this.healthy ? null : 'it is being started';
   }
 

@@ -38,7 +38,7 @@ export class RecordingQueue implements TrainingQueue {
   async stopJob(jobId: string): Promise<void> {
     this.stopped.push(jobId);
   }
-  trouble(): string | null {
+  problem(): string | null {
     return this.healthy ? null : 'it is being started';
   }
 }

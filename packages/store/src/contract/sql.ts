@@ -60,8 +60,8 @@ export interface Sql extends Queries {
   readonly foreignVersion: number | null;
   /** See `Store.feed.watch`. */
   watchFeed(wake: () => void): () => void;
-  /** See `Store.database.trouble`. */
-  readonly trouble: string | null;
+  /** See `Store.database.problem`. */
+  readonly problem: string | null;
   /** See `Store.database.numLostConnections`. */
   readonly numLostConnections: number;
   /** See `Store.database.isAway`. */

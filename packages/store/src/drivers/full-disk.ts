@@ -16,8 +16,8 @@ export class FullDisk {
     if (fault instanceof StoreError && fault.code === 'store.disk_full') this.#failedAt = performance.now();
   }
 
-  /** See `Store.database.trouble`. */
-  get trouble(): string | null {
+  /** See `Store.database.problem`. */
+  get problem(): string | null {
     if (this.#failedAt === null || performance.now() - this.#failedAt > TOLD_MS) return null;
     return 'the disk of the database is full: nothing is written until space is freed';
   }

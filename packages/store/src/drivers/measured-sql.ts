@@ -59,8 +59,8 @@ export class MeasuredSql implements Sql {
     return this.#sql.watchFeed(wake);
   }
 
-  get trouble(): string | null {
-    return this.#sql.trouble;
+  get problem(): string | null {
+    return this.#sql.problem;
   }
 
   get numLostConnections(): number {

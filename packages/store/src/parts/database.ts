@@ -6,7 +6,7 @@ export interface DatabaseState {
    * Reason why the store cannot write, in words that name no file: a long lock, no response, a full disk.
    * Null if none is known.
    */
-  trouble(): string | null;
+  problem(): string | null;
   /**
    * Number of idle connections that the database has ended. When it grows, the database may have crashed, and
    * lost the latest writes that did not wait for the disk. Always 0 without connections.
@@ -22,7 +22,7 @@ export interface DatabaseState {
 
 export function databaseState(sql: Sql): DatabaseState {
   return {
-    trouble: () => sql.trouble,
+    problem: () => sql.problem,
     numLostConnections: () => sql.numLostConnections,
     isAway: () => sql.isAway(),
     ping: async () => {

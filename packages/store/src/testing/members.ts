@@ -58,7 +58,7 @@ export function memberSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
-    it('a member whose release does not report its machine has no trouble', async () => {
+    it('a member whose release does not report its machine has no problem', async () => {
       const { machineTrouble: _unknown, ...older } = TRAINER;
       await one.members.register(older as NewMember, LEASE_MS);
       expect(await two.members.list()).toMatchObject([{ role: 'trainer', machineTrouble: null }]);

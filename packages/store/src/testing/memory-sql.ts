@@ -49,7 +49,7 @@ export class MemoryDatabase {
 
 /** One handle. All share one connection, so each query takes its turn with the transactions of all. */
 export class MemorySql implements Sql {
-  readonly trouble = null;
+  readonly problem = null;
   readonly #database: MemoryDatabase;
   readonly #busyTimeoutMs: number;
   readonly #queries: Queries = {

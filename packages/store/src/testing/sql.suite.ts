@@ -107,7 +107,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
       await holding;
       await impatient.transaction((queries) => addEntity(queries, 'b'));
       expect(await names(two)).toEqual(['a', 'b']);
-      expect(impatient.trouble).toBeNull();
+      expect(impatient.problem).toBeNull();
     });
 
     it('a closed database refuses calls, and closing again does nothing', async () => {

@@ -4,12 +4,12 @@ import { UnusableServer } from '../server/server-facts.ts';
 import type { ServerState, VllmServer } from '../server/vllm-server.ts';
 
 export function memberOf(server: VllmServer): BackendMember {
-  const { name, state, trouble, facts, numChoices, kvUse, adapters, counts } = server;
+  const { name, state, problem, facts, numChoices, kvUse, adapters, counts } = server;
   return {
     name,
     kind: 'vllm',
     state,
-    trouble,
+    trouble: problem,
     version: facts?.version ?? null,
     numChoices,
     kvUse,
@@ -60,7 +60,7 @@ export class ServerPool {
     await Promise.all(this.servers.map((server) => server.start()));
     if (this.#up.length > 0) return;
     this.close();
-    throw new UnusableServer(this.servers.map(({ trouble }) => trouble).join('; '));
+    throw new UnusableServer(this.servers.map(({ problem }) => problem).join('; '));
   }
 
   close(): void {
@@ -68,7 +68,7 @@ export class ServerPool {
   }
 
   /** Null while any of them accepts requests; includes one whose requests fail, if no other is left. */
-  get trouble(): string | null {
+  get problem(): string | null {
     return this.#inUse.length > 0 ? null : `none of ${this.servers.length} vLLM servers accepts requests; see the log`;
   }
 

@@ -83,7 +83,7 @@ export class VllmServer {
   readonly #closing = new AbortController();
   #facts: ServerFacts | null = null;
   #state: ServerState = 'down';
-  #trouble: string | null = 'not checked yet';
+  #problem: string | null = 'not checked yet';
   #kvUse: number | null = null;
   #processStart: number | null = null;
   #isNewProcess = true;
@@ -120,8 +120,8 @@ export class VllmServer {
   }
 
   /** Reason why it accepts no requests, in one line with the remedy; null while it does. */
-  get trouble(): string | null {
-    return this.#trouble;
+  get problem(): string | null {
+    return this.#problem;
   }
 
   /** Null until it has been up. */
@@ -148,7 +148,7 @@ export class VllmServer {
     return this.#options.times;
   }
 
-  /** Runs the first check, and further ones at intervals. Never rejects: see {@link trouble}. */
+  /** Runs the first check, and further ones at intervals. Never rejects: see {@link problem}. */
   async start(): Promise<void> {
     await this.#look();
     this.#plan();
@@ -177,7 +177,7 @@ export class VllmServer {
     }
     if (failure.kind === 'key' || failure.kind === 'unknown_model') this.#become('unfit', failure.message);
     this.#breaker.fail();
-    if (this.#state === 'up' && this.#breaker.isOpen) this.#become('failing', this.#troubleOf(failure));
+    if (this.#state === 'up' && this.#breaker.isOpen) this.#become('failing', this.#problemOf(failure));
     if (failure.status === null) this.#numFailures = Math.max(this.#numFailures, FAILURES_UNTIL_DOWN - 1);
     this.checkHealth();
   }
@@ -339,9 +339,9 @@ export class VllmServer {
   }
 
   /** Removes the server and aborts its requests, which sample from other weights. */
-  #expel(trouble: string): void {
+  #expel(problem: string): void {
     this.counts.losses++;
-    this.#become('unfit', trouble);
+    this.#become('unfit', problem);
     this.#life.abort(new ServerFailure('lost', `${this.name} was removed from the pool`));
   }
 
@@ -349,7 +349,7 @@ export class VllmServer {
     return new ServerFailure('broken', asUnusable(cause, this.name).message, { cause });
   }
 
-  #troubleOf({ message }: ServerFailure): string {
+  #problemOf({ message }: ServerFailure): string {
     const count = this.#breaker.numFailures;
     return `${count} requests to ${this.name} failed in a row, although its /health returns 200; the last error: ${message}. Check its log and restart it`;
   }
@@ -363,11 +363,11 @@ export class VllmServer {
     this.#life.abort(new ServerFailure('lost', `${this.name} was lost`));
   }
 
-  #become(state: ServerState, trouble: string | null): void {
+  #become(state: ServerState, problem: string | null): void {
     if (this.#closing.signal.aborted) return;
-    if (trouble !== null && trouble !== this.#trouble) this.#options.log(`vLLM: ${trouble}`);
+    if (problem !== null && problem !== this.#problem) this.#options.log(`vLLM: ${problem}`);
     else if (state !== this.#state) this.#options.log(`vLLM: ${this.name} accepts requests`);
     this.#state = state;
-    this.#trouble = trouble;
+    this.#problem = problem;
   }
 }

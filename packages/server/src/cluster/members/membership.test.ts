@@ -81,9 +81,9 @@ test('a trainer reports the files it trains on, and their digests once it has re
   const store = memoryStore();
   const leave = await registerTrainer({
     store,
-    training: { baseModels: ['base', 'elsewhere'], trouble: () => null },
+    training: { baseModels: ['base', 'elsewhere'], problem: () => null },
     modelPaths: (id) => (id === 'base' ? path : null),
-    machine: { trouble: 'the disk of the data folder is full' },
+    machine: { problem: 'the disk of the data folder is full' },
     log: () => {},
   });
   const fileDigest = createHash('sha256').update(bytes).digest('hex');

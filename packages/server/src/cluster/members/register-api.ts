@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
 import type { Drain } from '../../seams/health/drain.ts';
-import type { MachineTrouble } from './machine-trouble.ts';
+import type { MachineProblem } from './machine-problem.ts';
 import { Membership } from './membership.ts';
 
 interface ApiParts {
@@ -10,7 +10,7 @@ interface ApiParts {
   readonly url: string;
   /** maximum number of sampling requests in flight */
   readonly capacity: number;
-  readonly machine: MachineTrouble;
+  readonly machine: MachineProblem;
   readonly drain: Pick<Drain, 'isDraining'>;
   readonly log: (line: string) => void;
 }
@@ -26,7 +26,7 @@ export async function registerApi({ store, url, capacity, machine, drain, log }:
     capacity,
     adapterDigests: [],
     isDraining: drain.isDraining,
-    machineTrouble: machine.trouble,
+    machineTrouble: machine.problem,
   });
   const membership = new Membership({ store, role: 'api', url, facts, log });
   await membership.open();

@@ -2,18 +2,18 @@ import type { Store } from '@trainyard/store';
 
 import type { TrainingQueue } from '../../seams/contract/backends.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import type { MachineTrouble } from './machine-trouble.ts';
+import type { MachineProblem } from './machine-problem.ts';
 import { ModelMembership } from './model-membership.ts';
 
-/** A trainer runs one job after the other, and none while it has trouble. */
+/** A trainer runs one job after the other, and none while it has a problem. */
 const JOBS_AT_A_TIME = 1;
 
 interface TrainerParts {
   readonly store: Store;
-  /** base models of its jobs, their limits, and its trouble */
-  readonly training: Pick<TrainingQueue, 'baseModels' | 'limits' | 'trouble'>;
+  /** base models of its jobs, their limits, and its problem */
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'limits' | 'problem'>;
   readonly modelPaths: BaseModelPaths;
-  readonly machine: MachineTrouble;
+  readonly machine: MachineProblem;
   readonly log: (line: string) => void;
 }
 
@@ -44,10 +44,10 @@ export async function registerTrainer({
       }));
     },
     facts: () => ({
-      capacity: training.trouble() === null ? JOBS_AT_A_TIME : 0,
+      capacity: training.problem() === null ? JOBS_AT_A_TIME : 0,
       adapterDigests: [],
       isDraining: false,
-      machineTrouble: machine.trouble,
+      machineTrouble: machine.problem,
     }),
     log,
   });

@@ -8,7 +8,7 @@ const ANSWER_MS = 3_000;
 /**
  * Checks the state of one engine, like API processes.
  * @param secret null: unavailable
- * @returns the fault and its remedy; null if it answers, knows the secret and has no trouble
+ * @returns the fault and its remedy; null if it answers, knows the secret and has no problem
  */
 export async function askEngine(url: string, secret: string | null): Promise<string | null> {
   if (secret === null) return 'the secret is missing: set TRAINYARD_ENGINE_SECRET to the value of its process';

@@ -40,7 +40,7 @@ export class EngineLink implements RingMember {
   readonly #times: EngineTimes;
   readonly #log: (line: string) => void;
   #state: EngineState | null = null;
-  #trouble: string | null = 'not checked yet';
+  #problem: string | null = 'not checked yet';
   #isUnfit = false;
   /** Consecutive checks without an answer in time. */
   #numSilent = 0;
@@ -62,16 +62,16 @@ export class EngineLink implements RingMember {
 
   /** True if it takes requests. */
   get isUp(): boolean {
-    return this.#trouble === null && this.#state?.isDraining === false;
+    return this.#problem === null && this.#state?.isDraining === false;
   }
 
   /** True if it answers checks, even if it takes no requests. */
   get isThere(): boolean {
-    return this.#trouble === null;
+    return this.#problem === null;
   }
 
-  /** Trouble that it reports about itself, such as a restarting part. */
-  get ownTrouble(): string | null {
+  /** Problem that it reports about itself, such as a restarting part. */
+  get ownProblem(): string | null {
     return this.#state?.trouble ?? null;
   }
 
@@ -99,7 +99,7 @@ export class EngineLink implements RingMember {
       name: this.name,
       kind: 'engine',
       state: this.isUp ? 'up' : this.isThere ? 'draining' : this.#isUnfit ? 'unfit' : 'down',
-      trouble: this.#trouble ?? this.ownTrouble,
+      trouble: this.#problem ?? this.ownProblem,
       version: this.#state?.version ?? this.member.version,
       numChoices: this.numChoices,
       kvUse: kvUseOf(this.models),
@@ -118,10 +118,10 @@ export class EngineLink implements RingMember {
     const limit = deadlineAfter(answerMs);
     try {
       const state = await this.line.call<EngineState>(ENGINE_PATHS.state, {}, limit.signal);
-      if (this.#trouble !== null)
+      if (this.#problem !== null)
         this.#log(`the engine ${this.name} ${state.isDraining ? 'is shutting down' : 'accepts requests'}`);
       this.#state = state;
-      this.#trouble = null;
+      this.#problem = null;
       this.#isUnfit = false;
       this.#numSilent = 0;
       this.#answeredAt = performance.now();
@@ -139,8 +139,8 @@ export class EngineLink implements RingMember {
   /** Marks a failure: it gets no new requests until it answers a check. */
   suspect(error: unknown): void {
     const { message } = error as Error;
-    if (this.#trouble !== message) this.#log(`no requests for an engine: ${message}`);
-    this.#trouble = message;
+    if (this.#problem !== message) this.#log(`no requests for an engine: ${message}`);
+    this.#problem = message;
     this.#isUnfit = error instanceof EngineFault && error.kind === 'unfit';
   }
 

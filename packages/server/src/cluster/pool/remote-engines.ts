@@ -133,13 +133,13 @@ export class RemoteEngines implements InferenceBackend {
       line.call(ENGINE_PATHS.retire, call, AbortSignal.timeout(RETIRE_MS)).catch(() => undefined);
   }
 
-  trouble(): string | null {
+  problem(): string | null {
     const { facts } = this.#engines;
     if (facts.length === 0) return 'no engine is available';
     const reasons = facts.flatMap(({ id }) => {
       const links = this.#engines.openLinks(id);
       if (links.length === 0) return [`no engine accepts requests for ${id}`];
-      return links.every(({ ownTrouble }) => ownTrouble !== null) ? [links[0]!.ownTrouble!] : [];
+      return links.every(({ ownProblem }) => ownProblem !== null) ? [links[0]!.ownProblem!] : [];
     });
     return reasons.length === 0 ? null : [...new Set(reasons)].join('; ');
   }

@@ -222,13 +222,13 @@ export class EnginePort {
 
   async #state(): Promise<EngineState> {
     const { inference } = this.#options;
-    const trouble = await inference.trouble();
+    const problem = await inference.problem();
     const models = inference.models.map((model) => {
       const own = inference.of(model.id);
       const facts = { ...model, tokenizer: own.tokenizerFacts() };
       return { facts, stats: own.stats(), members: own.members?.() ?? [], adapters: own.adapters?.() ?? [] };
     });
-    return { version: SERVICE_VERSION, isDraining: this.#isDraining, trouble, models };
+    return { version: SERVICE_VERSION, isDraining: this.#isDraining, trouble: problem, models };
   }
 
   async #generate(body: unknown, signal: AbortSignal, response: ServerResponse): Promise<null> {

@@ -6,7 +6,7 @@ import { ServerError } from '../../seams/faults/server-error.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import type { MachineTrouble } from '../members/machine-trouble.ts';
+import type { MachineProblem } from '../members/machine-problem.ts';
 import { EngineSecret } from '../wire/engine-secret.ts';
 import { AdapterFiles } from './adapter-files.ts';
 import { EnginePort } from './engine-port.ts';
@@ -32,7 +32,7 @@ interface EnginePortParts {
   /** started */
   readonly inference: InferenceBackend;
   readonly modelPaths: BaseModelPaths;
-  readonly machine: MachineTrouble & { readonly sawConnection: () => void };
+  readonly machine: MachineProblem & { readonly sawConnection: () => void };
   /** Default null: no tracing. */
   readonly tracing?: Tracing | null;
   readonly log: Log;

@@ -2,7 +2,7 @@ import type { Store } from '@trainyard/store';
 
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import type { MachineTrouble } from '../members/machine-trouble.ts';
+import type { MachineProblem } from '../members/machine-problem.ts';
 import { ModelMembership } from '../members/model-membership.ts';
 import type { AdapterFiles } from './adapter-files.ts';
 import type { EnginePort } from './engine-port.ts';
@@ -13,7 +13,7 @@ interface EngineParts {
   readonly modelPaths: BaseModelPaths;
   readonly adapters: AdapterFiles;
   readonly port: EnginePort;
-  readonly machine: MachineTrouble;
+  readonly machine: MachineProblem;
   /** address of the port for API processes */
   readonly url: string;
   /** maximum number of requests in flight */
@@ -37,7 +37,7 @@ export async function registerEngine(parts: EngineParts): Promise<ModelMembershi
       capacity,
       adapterDigests: adapters.digests,
       isDraining: port.isDraining,
-      machineTrouble: machine.trouble,
+      machineTrouble: machine.problem,
     }),
     log,
   });

@@ -24,7 +24,7 @@ class TwoModels implements InferenceBackend {
   retire(): void {}
   checkCapacity(): void {}
 
-  trouble(): Promise<null> {
+  problem(): Promise<null> {
     return Promise.resolve(null);
   }
 }

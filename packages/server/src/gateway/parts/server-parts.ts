@@ -34,7 +34,7 @@ export interface ServerParts {
   /** Default: budgets from the limits. */
   bodyBudgets?: BodyBudgets;
   /** Limits of the machine. Default: not watched. */
-  machine?: { readonly trouble: string | null };
+  machine?: { readonly problem: string | null };
   /** Default: a memory of the usual size. */
   answerMemory?: AnswerMemory;
   /** Adds reasoning under its older name `reasoning_content`, too. Default false. */
@@ -126,7 +126,7 @@ export interface RouteParts extends ServerParts {
   intake: BodyIntake;
   bodyBudgets: BodyBudgets;
   answerMemory: AnswerMemory;
-  machine: { readonly trouble: string | null };
+  machine: { readonly problem: string | null };
   hasReasoningContent: boolean;
   maxLogprobs: number;
   logprobsMode: LogprobsMode;

@@ -13,6 +13,6 @@ await serveText(async () => ({
   model: { path: '', architecture: 'scripted', ...scripted.model },
   codec: scripted.codec,
   coreUse: 'alone',
-  health: async () => ({ trouble: null }),
+  health: async () => ({ problem: null }),
   close: () => scripted.close(),
 }));

@@ -70,7 +70,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
     },
     codec: text.codec,
     coreUse: model.spins ? 'alone' : 'beside',
-    health: async () => ({ trouble: null, adapters: tokens.adapters }),
+    health: async () => ({ problem: null, adapters: tokens.adapters }),
     close: () => {
       engine.close();
       text.close();

@@ -160,13 +160,13 @@ class TextHost {
   /** A remote back end may never answer; then there is no pong either. */
   async #pong(): Promise<void> {
     const {
-      trouble,
+      problem,
       members = [],
       adapters = [],
     } = await this.#opened
       .health()
-      .catch((error: unknown) => ({ trouble: messageOf(error), members: [], adapters: [] }));
-    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble, members, adapters });
+      .catch((error: unknown) => ({ problem: messageOf(error), members: [], adapters: [] }));
+    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), problem, members, adapters });
   }
 
   async #end(): Promise<void> {

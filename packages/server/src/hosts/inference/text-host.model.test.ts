@@ -105,11 +105,11 @@ test.each<[string, Partial<InferenceRequest>]>([
 });
 
 test('the text host is healthy, and ends abandoned requests', async () => {
-  expect(await textHost.trouble()).toBeNull();
+  expect(await textHost.problem()).toBeNull();
   const controller = new AbortController();
   const events = textHost.generate(request({ maxTokens: 2000, ignoreEos: true }), controller.signal);
   await events.next();
   controller.abort();
   for await (const event of events) if (event.kind === 'failed') expect(event.code).toBe('engine.aborted');
-  await expect.poll(async () => (await textHost.trouble(), textHost.stats()?.numRequests)).toBe(0);
+  await expect.poll(async () => (await textHost.problem(), textHost.stats()?.numRequests)).toBe(0);
 });

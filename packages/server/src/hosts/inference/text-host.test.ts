@@ -68,7 +68,7 @@ test('chats are answered, in one piece and as streams, and stop strings end them
 test('tokens and texts are those of the text half, and the service is well', async () => {
   const { tokens } = (await server.request('POST', '/tokenize', { prompt: 'hé' })).json<{ tokens: number[] }>();
   expect(tokens).toEqual([256, ...Buffer.from('hé')]);
-  expect(await inference.trouble()).toBeNull();
+  expect(await inference.problem()).toBeNull();
   expect(inference.models).toEqual([{ id: 'tiny/base', contextLength: 512, vocabSize: 261 }]);
 });
 

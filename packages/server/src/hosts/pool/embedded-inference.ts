@@ -58,7 +58,7 @@ export class EmbeddedInference implements ModelHost {
   #served: ServedModel | null = null;
   /** Unparsed until read, because most are never read. */
   #stats: EngineStats | string | null = null;
-  #trouble: string | null = null;
+  #problem: string | null = null;
   #members: readonly BackendMember[] = [];
   #adapters: readonly LoadedVersion[] = [];
   readonly #log: (line: string) => void;
@@ -111,10 +111,10 @@ export class EmbeddedInference implements ModelHost {
   }
 
   /** Pings the engine itself. @returns the reason why it is unreliable now, or null */
-  async trouble(): Promise<string | null> {
-    if (this.#host.trouble !== null) return this.#host.trouble;
+  async problem(): Promise<string | null> {
+    if (this.#host.problem !== null) return this.#host.problem;
     const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
-    return took === null ? `the inference engine did not respond within ${ROUND_TRIP_MS} ms` : this.#trouble;
+    return took === null ? `the inference engine did not respond within ${ROUND_TRIP_MS} ms` : this.#problem;
   }
 
   get isIdle(): boolean {
@@ -281,7 +281,7 @@ export class EmbeddedInference implements ModelHost {
         break;
       case 'pong':
         this.#stats = message.stats;
-        this.#trouble = message.trouble;
+        this.#problem = message.problem;
         this.#members = message.members;
         this.#adapters = message.adapters;
         this.#roundTrips.settle();

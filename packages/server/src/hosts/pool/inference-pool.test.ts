@@ -80,7 +80,7 @@ class ScriptedHost implements ModelHost {
     this.retired.push(digest);
   }
 
-  trouble(): string | null {
+  problem(): string | null {
     return this.reason;
   }
 
@@ -310,15 +310,15 @@ test('closing ends a load, and rejects its waiters', async () => {
   expect(ids()).toEqual(['a', 'b']);
 });
 
-test('trouble is that of the models in memory, by name', async () => {
+test('the problem is that of the models in memory, by name', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 6 });
-  expect(await pool.trouble()).toBeNull();
+  expect(await pool.problem()).toBeNull();
   await ask(pool, 'b');
   [opened[0]!.reason, opened[1]!.reason] = ['it is being started', 'it hangs'];
-  expect(await pool.trouble()).toBe('a: it is being started; b: it hangs');
+  expect(await pool.problem()).toBe('a: it is being started; b: it hangs');
   const alone = await poolOf({ a: 1 }, { budget: 6 });
   opened.at(-1)!.reason = 'it hangs';
-  expect(await alone.trouble()).toBe('it hangs');
+  expect(await alone.problem()).toBe('it hangs');
 });
 
 test('models in memory hear of adapters that are retired', async () => {
@@ -360,12 +360,12 @@ test('a model whose file is damaged is refused with its reason, and the others a
   await expect(ask(pool, 'first')).rejects.toMatchObject(refused);
   await expect(pool.of('first').detokenize([1], { signal: NEVER })).rejects.toMatchObject(refused);
   expect(await ask(pool, 'second')).toBe('second');
-  expect(await pool.trouble()).toBe('first: `first` is damaged');
+  expect(await pool.problem()).toBe('first: `first` is damaged');
   // A model in memory is refused from then on, and served again once its file is repaired.
   damaged.add('second');
   await expect(ask(pool, 'second')).rejects.toMatchObject({ code: 'engine.model_damaged' });
   damaged.clear();
-  expect([await ask(pool, 'first'), await ask(pool, 'second'), await pool.trouble()]).toEqual([
+  expect([await ask(pool, 'first'), await ask(pool, 'second'), await pool.problem()]).toEqual([
     'first',
     'second',
     null,

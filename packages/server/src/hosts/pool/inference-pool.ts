@@ -9,7 +9,7 @@ import type {
   ModelInference,
   ServedAdapter,
   Tokenized,
-  Trouble,
+  Problem,
 } from '../../seams/contract/backends.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
@@ -34,7 +34,7 @@ export interface ModelHost extends ModelInference {
   close(): Promise<void>;
   publish?(adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
   retire(digest: string): void;
-  trouble(): Trouble;
+  problem(): Problem;
   /** Known once it has started. */
   readonly servedModel: ServedModel;
   /** True without a generation in flight. */
@@ -157,8 +157,8 @@ export class InferencePool implements InferenceBackend {
     for (const { host } of this.#slots.values()) host?.retire(digest);
   }
 
-  async trouble(): Promise<string | null> {
-    const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#troubleOf(slot)));
+  async problem(): Promise<string | null> {
+    const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#problemOf(slot)));
     return reasons.filter((reason) => reason !== null).join('; ') || null;
   }
 
@@ -364,10 +364,10 @@ export class InferencePool implements InferenceBackend {
     return [...this.#waiting].filter((waiter) => waiter.slot === slot);
   }
 
-  async #troubleOf(slot: Slot): Promise<string | null> {
+  async #problemOf(slot: Slot): Promise<string | null> {
     const damage = this.#damageOf(slot);
     if (slot.state !== 'ready' && damage === null) return null;
-    const reason = damage ?? (await slot.host?.trouble()) ?? null;
+    const reason = damage ?? (await slot.host?.problem()) ?? null;
     // The model may have been unloaded during the check.
     if (reason === null || (slot.state !== 'ready' && damage === null)) return null;
     return this.#slots.size === 1 ? reason : `${slot.model.id}: ${reason}`;

@@ -32,7 +32,7 @@ test('adapters on servers that no model has are retired, unless they may be a st
         members: () => members,
         adapters: () => [{ digest: 'own, deleted', since: old }],
       }) as unknown as ModelInference,
-    trouble: () => null,
+    problem: () => null,
     retire: (digest: string) => void retired.push(digest),
   };
   const checkpoints = {
@@ -59,7 +59,7 @@ test('adapters that were there before this process are retired at its start, lat
     const inference = {
       models: [{ id: 'base', contextLength: 1, vocabSize: 1 }],
       of: () => ({ adapters: () => adapters }) as unknown as ModelInference,
-      trouble: () => null,
+      problem: () => null,
       retire: (digest: string) => void retired.push(digest),
     };
     let isAway = false;

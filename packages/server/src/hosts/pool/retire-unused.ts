@@ -9,7 +9,7 @@ const EVERY_MS = 3 * 60_000;
 
 interface Unloading {
   readonly store: { readonly checkpoints: Pick<Checkpoints, 'unusedDigests'> };
-  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isRemote'>;
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'problem' | 'retire' | 'isRemote'>;
   readonly log: (line: string) => void;
   /** Default 3 min. */
   readonly everyMs?: number;
@@ -49,7 +49,7 @@ export async function retireUnused({
   // A remote engine does this itself.
   if (inference.isRemote === true) return;
   // Members and adapters are as of the last health check.
-  await inference.trouble();
+  await inference.problem();
   const models = inference.models.map(({ id }) => inference.of(id));
   const adapters = models.flatMap((model) => [
     ...(model.adapters?.() ?? []),

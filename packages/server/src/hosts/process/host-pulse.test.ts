@@ -58,7 +58,7 @@ test('a watcher that was blocked itself reports no host', async () => {
   for (let i = 0; i < 4; i++) await second(false, 30_000);
   expect(hung).toEqual([]);
   await second(true);
-  expect(pulse.trouble).toBeNull();
+  expect(pulse.problem).toBeNull();
 });
 
 test('signs that arrive in pieces are put together', async () => {

@@ -46,9 +46,9 @@ export class HostPulse {
     }, LIFE_SIGN_MS).unref();
   }
 
-  /** See `HostWatch.trouble`. */
-  get trouble(): string | null {
-    return this.#watch.trouble;
+  /** See `HostWatch.problem`. */
+  get problem(): string | null {
+    return this.#watch.problem;
   }
 
   stop(): void {

@@ -107,9 +107,9 @@ test('silence is reported before any action, and not after it ends', () => {
   const sign = { numTurns: 1, numSlices: 1, isInSlice: true, cpuMs: 1 };
   watch.record(sign);
   watch.passed(5_000, true);
-  expect(watch.trouble).toBeNull();
+  expect(watch.problem).toBeNull();
   watch.passed(2_000, true);
-  expect(watch.trouble).toBe('no sign of life for 7 s');
+  expect(watch.problem).toBe('no sign of life for 7 s');
   watch.record(sign);
-  expect(watch.trouble).toBeNull();
+  expect(watch.problem).toBeNull();
 });

@@ -104,7 +104,7 @@ export class HostWatch {
   }
 
   /** Early warning for the operator; null if all is well. */
-  get trouble(): string | null {
+  get problem(): string | null {
     return this.#silentMs > NOTICEABLE_SILENCE_MS ? `no sign of life for ${seconds(this.#silentMs)}` : null;
   }
 }

@@ -128,11 +128,11 @@ export type EngineHostMessage =
   | CodecReply
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
-  /** `trouble`: reason why sampling is unreliable now; null if all is well. */
+  /** `problem`: reason why sampling is unreliable now; null if all is well. */
   | {
       kind: 'pong';
       stats: EngineStats;
-      trouble: string | null;
+      problem: string | null;
       members: readonly BackendMember[];
       adapters: readonly LoadedVersion[];
     }

@@ -25,6 +25,6 @@ export interface OpenedText {
   readonly codec: TextCodec;
   /** Use of the cores shared with the trainer, by steps of this process; null = another process computes. */
   readonly coreUse: CoreUse | null;
-  health(): Promise<Pick<BackendHealth, 'trouble' | 'members' | 'adapters'>>;
+  health(): Promise<Pick<BackendHealth, 'problem' | 'members' | 'adapters'>>;
   close(): Promise<void> | void;
 }

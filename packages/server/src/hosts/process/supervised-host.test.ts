@@ -48,7 +48,7 @@ test('a stopped process is ended and replaced, and its owner is notified once, a
   await until(() => expect(lives.length).toBeGreaterThan(1));
   expect(losses).toEqual([expect.stringMatching(/^it gave no sign of life for \d+ s and was killed$/)]);
   expect(numHung()).toBe(1);
-  expect(host.trouble).toBeNull();
+  expect(host.problem).toBeNull();
 });
 
 test('a start is rejected if the host is closed meanwhile', async () => {
@@ -78,11 +78,11 @@ test('a host that the system cannot start again comes back later', async () => {
   const allow = refuseProcesses();
   process.kill(lives[0]!, 'SIGKILL');
   const refused = 'the system could not start its process (ENOENT)';
-  await until(() => expect(host.trouble).toBe(`it is being restarted: ${refused}`));
+  await until(() => expect(host.problem).toBe(`it is being restarted: ${refused}`));
   expect(losses).toContain(refused);
   allow();
   await until(() => expect(lives).toHaveLength(2));
-  expect(host.trouble).toBeNull();
+  expect(host.problem).toBeNull();
 });
 
 test('a first start that the system refuses is one line', async () => {
@@ -114,9 +114,9 @@ test('a host that gets no more threads ends with the remedy', async () => {
 test('a process that is continued in time is left alone', async () => {
   const { host, lives, losses } = await supervised({});
   process.kill(lives[0]!, 'SIGSTOP');
-  await until(() => expect(host.trouble).toMatch(/no sign of life/));
+  await until(() => expect(host.problem).toMatch(/no sign of life/));
   process.kill(lives[0]!, 'SIGCONT');
-  await until(() => expect(host.trouble).toBeNull());
+  await until(() => expect(host.problem).toBeNull());
   expect([lives.length, losses]).toEqual([1, []]);
 });
 

@@ -83,10 +83,10 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   }
 
   /** Reason why it does not work as it should, for people; null if all is well. */
-  get trouble(): string | null {
+  get problem(): string | null {
     if (!this.#isReady)
       return this.#lastEnding === null ? 'it is being started' : `it is being restarted: ${this.#lastEnding}`;
-    return this.#pulse?.trouble ?? null;
+    return this.#pulse?.problem ?? null;
   }
 
   /** Resolves when the host is ready; rejects if its first process ends before that. */

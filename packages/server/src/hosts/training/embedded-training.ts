@@ -54,7 +54,7 @@ export interface TrainingBackend {
    */
   copySnapshot(snapshots: string, directoryKey: string): Promise<number | null>;
   /** Reason why it does not work as it should, without file names; null if it works. */
-  trouble(): string | null;
+  problem(): string | null;
 }
 
 /** Training in a supervised child process: with ONNX Runtime, or by a remote server. */
@@ -126,8 +126,8 @@ export class EmbeddedTraining implements TrainingBackend {
     return this.#remoteMaxRank;
   }
 
-  trouble(): string | null {
-    return this.#host.trouble ?? this.#remoteAbsence;
+  problem(): string | null {
+    return this.#host.problem ?? this.#remoteAbsence;
   }
 
   async run(

@@ -88,7 +88,7 @@ class ScriptedBackend implements TrainingBackend {
     return await this.copy(directoryKey);
   }
 
-  trouble(): null {
+  problem(): null {
     return null;
   }
 }
@@ -585,11 +585,11 @@ describe('a store that is busy or full', () => {
           retry: 'wait',
         }),
       );
-      await vi.waitFor(() => expect(worker.trouble()).toContain('disk of the service is full'), {
+      await vi.waitFor(() => expect(worker.problem()).toContain('disk of the service is full'), {
         interval: 0,
         timeout: 100_000,
       });
-      expect(worker.trouble()).not.toContain('/srv');
+      expect(worker.problem()).not.toContain('/srv');
       await vi.advanceTimersByTimeAsync(10_000);
     }
     const { output } = await backend.begun();

@@ -53,8 +53,8 @@ export class TrainingWorker implements TrainingQueue {
     if (!isHere) await removeIfEnded(store, workDirectory, jobId);
   }
 
-  trouble(): string | null {
+  problem(): string | null {
     if (this.#machine.isStopping) return 'stopping';
-    return this.#machine.trouble ?? this.#options.backend.trouble();
+    return this.#machine.problem ?? this.#options.backend.problem();
   }
 }

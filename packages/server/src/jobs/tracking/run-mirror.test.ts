@@ -161,7 +161,7 @@ test('it sends updates while it runs, and reports its failure once to the log an
   expect(logged).toEqual(['tracker scripted: it does not answer; missing data will be sent later']);
   tracker.failure = null;
   await until(() => expect(tracker.runs.size).toBe(1));
-  await until(() => expect(mirror.trouble()).toBeNull());
+  await until(() => expect(mirror.problem()).toBeNull());
   await mirror.stop();
   expect(logged.slice(1)).toEqual(['tracker scripted: accepts runs']);
 });
@@ -172,7 +172,7 @@ test('a tracker that is absent at the start is one log line, and gets the missed
   const other = new ScriptedTracker();
   other.failure = new TrackerError('unreachable', 'it does not answer');
   const { store } = server;
-  // For a tracker new to the store, without items: only a check reports trouble.
+  // For a tracker new to the store, without items: only a check reports a problem.
   const late = new RunMirror({
     store,
     tracker: Object.assign(other, { name: 'late' }),

@@ -28,7 +28,7 @@ export interface RunTracking {
    */
   forget(modelId: string): Promise<boolean>;
   /** Reason why it does not work as it should; null if it works. */
-  trouble(): string | null;
+  problem(): string | null;
 }
 
 export interface RunMirrorOptions {
@@ -49,7 +49,7 @@ export class RunMirror implements RunTracking {
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | null = null;
   #turn: Promise<void> = Promise.resolve();
-  #trouble: string | null = null;
+  #problem: string | null = null;
   #numFailures = 0;
   #isChecked = false;
 
@@ -72,8 +72,8 @@ export class RunMirror implements RunTracking {
     await this.#turn;
   }
 
-  trouble(): string | null {
-    return this.#trouble;
+  problem(): string | null {
+    return this.#problem;
   }
 
   async find(modelId: string): Promise<MirroredRun | null> {
@@ -106,13 +106,13 @@ export class RunMirror implements RunTracking {
       if (!this.#isChecked) await this.#check();
       while (await this.reportNext()) if (this.#stopping.signal.aborted) return;
       this.#numFailures = 0;
-      this.#trouble = null;
+      this.#problem = null;
       this.#later(pollMs);
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       const words = wordsOf(error);
-      if (this.#trouble !== words) log(`tracker ${this.name}: ${words}; missing data will be sent later`);
-      this.#trouble = words;
+      if (this.#problem !== words) log(`tracker ${this.name}: ${words}; missing data will be sent later`);
+      this.#problem = words;
       this.#numFailures += 1;
       this.#later(Math.min(pollMs * 2 ** this.#numFailures, MAX_PAUSE_MS));
     }

@@ -14,8 +14,8 @@ import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
 
-/** Reason why a part has trouble, without file names; null: none. */
-export type Trouble = Promise<string | null> | string | null;
+/** Reason why a part has a problem, without file names; null: none. */
+export type Problem = Promise<string | null> | string | null;
 
 export interface Tokenized {
   tokenIds: number[];
@@ -113,7 +113,7 @@ export interface InferenceBackend {
    * request loads it again.
    */
   retire(digest: string): void;
-  trouble(): Trouble;
+  problem(): Problem;
 }
 
 /**
@@ -137,8 +137,8 @@ export interface TrainingQueue {
    * @returns resolves when no part of it runs any more
    */
   stopJob(jobId: string): Promise<void>;
-  /** Reason for trouble, without file names; null: none. */
-  trouble(): string | null;
+  /** Problem, without file names; null: none. */
+  problem(): string | null;
 }
 
 export interface ExportQueue {

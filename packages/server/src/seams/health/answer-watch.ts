@@ -28,7 +28,7 @@ export class AnswerWatch {
   }
 
   /** Reason why it is away, without addresses; null while it answers. Settles within the time limit. */
-  async trouble(): Promise<string | null> {
+  async problem(): Promise<string | null> {
     const { name, freshMs, timeoutMs } = this.#options;
     if (this.#asking === null && performance.now() - this.#askedAt >= freshMs) this.#ask();
     const askedAt = this.#askedAt;

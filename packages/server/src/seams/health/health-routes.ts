@@ -24,7 +24,7 @@ export function addHealthRoutes(
   });
   const report = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await health.report();
-    // For load balancers that know only this path: requests work while training or the store has trouble.
+    // For load balancers that know only this path: requests work while training or the store has a problem.
     if (!isStrict || !answer.reasons.some(({ part }) => part === 'inference')) return await reply.send(answer);
     return await reply.code(503).header('retry-after', RETRY_AFTER).send(answer);
   };

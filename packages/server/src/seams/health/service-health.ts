@@ -1,7 +1,7 @@
 import type { Health, Readiness } from '@trainyard/protocol';
 import { type Blobs, placeKey, type Store, StoreError } from '@trainyard/store';
 
-import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
+import type { InferenceBackend, TrainingQueue, Problem } from '../contract/backends.ts';
 import { trainersOf } from '../contract/trained-base-models.ts';
 import { AnswerWatch } from './answer-watch.ts';
 import type { Drain } from './drain.ts';
@@ -14,11 +14,11 @@ export interface HealthSources {
   readonly store: Pick<Store, 'database' | 'files' | 'members'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
   /** Null without sampling. */
-  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isRemote'> | null;
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'problem' | 'isRemote'> | null;
   /** Null without training and its queue. */
-  readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'problem'> | null;
   /** Limits of the machine. Default: not watched. */
-  readonly machine?: { readonly trouble: string | null };
+  readonly machine?: { readonly problem: string | null };
   /** Notices for the operator. Default: none. */
   readonly notices?: () => readonly string[];
   readonly drain: Pick<Drain, 'isDraining'>;
@@ -66,8 +66,8 @@ export class ServiceHealth {
   async report(): Promise<Health> {
     const { notices = () => [], drain } = this.#sources;
     const [database, bucket, own] = await Promise.all([
-      this.#database.trouble(),
-      this.#bucket?.trouble() ?? null,
+      this.#database.problem(),
+      this.#bucket?.problem() ?? null,
       this.#ownReasons(),
     ]);
     const parts: Health['parts'] = {
@@ -80,9 +80,9 @@ export class ServiceHealth {
     const has = (part: Part) => own.some((reason) => reason.part === part);
     const reasons: Reason[] = [
       ...own,
-      ...reasonsOf('store', database ?? this.#sources.store.database.trouble()),
+      ...reasonsOf('store', database ?? this.#sources.store.database.problem()),
       ...reasonsOf('bucket', bucket),
-      // A part that has trouble as a whole has reported it above.
+      // A part that has a problem as a whole has reported it above.
       ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines accept requests')),
       ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers accept jobs')),
       ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
@@ -95,7 +95,7 @@ export class ServiceHealth {
   /** Answer of `GET /readyz`: readiness for requests, or for jobs if this process only trains. */
   async readiness(): Promise<Readiness> {
     const { drain, inference } = this.#sources;
-    const [database, own] = await Promise.all([this.#database.trouble(), this.#ownReasons()]);
+    const [database, own] = await Promise.all([this.#database.problem(), this.#ownReasons()]);
     const isNeeded = ({ part }: Reason) => NEEDED.has(part) || (part === 'training' && inference === null);
     const reasons = [
       ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
@@ -107,19 +107,19 @@ export class ServiceHealth {
 
   async #ownReasons(): Promise<Reason[]> {
     const { inference, training, machine } = this.#sources;
-    const troubles: readonly (readonly [Part, Trouble])[] = [
-      ['inference', inference?.trouble() ?? null],
-      ['training', training?.trouble() ?? null],
-      ['machine', machine?.trouble ?? null],
+    const problems: readonly (readonly [Part, Problem])[] = [
+      ['inference', inference?.problem() ?? null],
+      ['training', training?.problem() ?? null],
+      ['machine', machine?.problem ?? null],
     ];
-    return (await Promise.all(troubles.map(async ([part, trouble]) => reasonsOf(part, await trouble)))).flat();
+    return (await Promise.all(problems.map(async ([part, problem]) => reasonsOf(part, await problem)))).flat();
   }
 
   /** Known engines or vLLM servers; the process's own if it samples itself. */
   async #engines(): Promise<PartCount | null> {
     const { inference } = this.#sources;
     if (inference === null) return null;
-    const isOwnUp = (await inference.trouble()) === null;
+    const isOwnUp = (await inference.problem()) === null;
     const members = new Map(
       inference.models.flatMap(({ id }) => (inference.of(id).members?.() ?? []).map((member) => [member.name, member])),
     );
@@ -132,10 +132,10 @@ export class ServiceHealth {
   /** Registered trainers; the process's own with a private database. Null: unknown. */
   async #trainers(): Promise<PartCount | null> {
     const { training } = this.#sources;
-    if (training === null || (await this.#membership.trouble()) !== null) return null;
+    if (training === null || (await this.#membership.problem()) !== null) return null;
     const members = trainersOf(this.#members);
     const isHere = training.baseModels === null || training.baseModels.length > 0;
-    if (members.length === 0 && isHere) return { ready: training.trouble() === null ? 1 : 0, total: 1 };
+    if (members.length === 0 && isHere) return { ready: training.problem() === null ? 1 : 0, total: 1 };
     return { ready: members.filter(({ capacity }) => capacity !== 0).length, total: members.length };
   }
 }

@@ -15,7 +15,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     checkCapacity: () => inference.checkCapacity(),
     publish: async (id, adapter, signal) => (await inference.publish?.(id, adapter, signal)) ?? null,
     retire: (digest) => inference.retire(digest),
-    trouble: () => inference.trouble(),
+    problem: () => inference.problem(),
   };
 }
 

@@ -30,7 +30,7 @@ test('sums are read once a minute, and again after a failure', async () => {
 test('bytes of checkpoints are listed per part, and omitted while the database does not answer', async () => {
   const metrics = new ServiceMetrics();
   const sources = {
-    training: { trouble: () => null },
+    training: { problem: () => null },
     queue: async () => ({ queued: 0, running: 0, oldestSeconds: 0 }),
   };
   metrics.sources = { ...sources, checkpoints: async () => TOTALS };

@@ -2,7 +2,7 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { CheckpointTotals, KeyLimits } from '@trainyard/store';
 import { Counter, Gauge, Registry } from 'prom-client';
 
-import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
+import type { InferenceBackend, TrainingQueue, Problem } from '../contract/backends.ts';
 import { does, type Role } from '../contract/role.ts';
 import { KEY_LIMIT_NAMES } from '../contract/key-object.ts';
 import { HealthMetrics } from './health-metrics.ts';
@@ -15,8 +15,8 @@ import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
 
 export interface MetricSources {
-  inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isRemote'>;
-  training: Pick<TrainingQueue, 'trouble'>;
+  inference?: Pick<InferenceBackend, 'models' | 'of' | 'problem' | 'isRemote'>;
+  training: Pick<TrainingQueue, 'problem'>;
   queue: () => Promise<QueueFigures>;
   checkpoints: () => Promise<CheckpointTotals>;
 }
@@ -268,7 +268,7 @@ export class ServiceMetrics {
       collect: async () => {
         const { inference } = this.#sources ?? {};
         // Figures are as of the last health check. All gauges of a scrape share this one.
-        await inference?.trouble();
+        await inference?.problem();
         gauge.reset();
         for (const { id: model_name } of inference?.models ?? [])
           for (const member of inference?.of(model_name).members?.() ?? [])
@@ -285,14 +285,14 @@ export class ServiceMetrics {
     return (inference?.models ?? []).map(({ id }) => [id, inference?.of(id).stats() ?? null]);
   }
 
-  #up(registry: Registry, name: string, help: string, part: () => { trouble(): Trouble } | undefined): void {
+  #up(registry: Registry, name: string, help: string, part: () => { problem(): Problem } | undefined): void {
     const gauge = new Gauge({
       name,
       help,
       registers: [registry],
       collect: async () => {
         const source = part();
-        gauge.set(source !== undefined && (await source.trouble()) === null ? 1 : 0);
+        gauge.set(source !== undefined && (await source.problem()) === null ? 1 : 0);
       },
     });
   }

@@ -39,7 +39,7 @@ function watched() {
 test('nothing is reported while all is well', async () => {
   const { watch, lines } = watched();
   await watch.look();
-  expect(watch.trouble).toBeNull();
+  expect(watch.problem).toBeNull();
   expect(lines).toEqual([]);
 });
 
@@ -51,10 +51,10 @@ test('file handles are reported before they are used up, once, and again after t
   expect(lines).toEqual([
     '86 of 100 file handles are in use: at the limit, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)',
   ]);
-  expect(watch.trouble).toBe(lines[0]);
+  expect(watch.problem).toBe(lines[0]);
   state.files = { used: 20, limit: 100 };
   await watch.look();
-  expect(watch.trouble).toBeNull();
+  expect(watch.problem).toBeNull();
   state.files = { used: 99, limit: 100 };
   await watch.look();
   expect(lines).toHaveLength(2);
@@ -63,11 +63,11 @@ test('file handles are reported before they are used up, once, and again after t
 test('probes and scrapes between two looks read the figures once, and a burst of connections counts no threads', async () => {
   const { watch, state } = watched();
   await watch.look();
-  for (let probe = 0; probe < 50; probe++) expect([watch.trouble, watch.state.threads]).toEqual([null, null]);
+  for (let probe = 0; probe < 50; probe++) expect([watch.problem, watch.state.threads]).toEqual([null, null]);
   for (let i = 0; i < 160; i++) watch.sawConnection();
   expect(state.numScans).toBe(1);
   state.now = 2_000;
-  for (let probe = 0; probe < 50; probe++) expect(watch.trouble).toBeNull();
+  for (let probe = 0; probe < 50; probe++) expect(watch.problem).toBeNull();
   expect(state.numScans).toBe(2);
 });
 
@@ -89,13 +89,13 @@ test('threads, a full disk and a slow one have a line each', async () => {
     'the disk of the data folder is full (1.2 MB free): the service samples, but stores nothing. Free some space there',
     'the disk of the data folder is slow: a write took 3.4 s (fsync), and every change waits for it. Check the load and the health of the disk',
   ]);
-  expect(watch.trouble).toBe(lines.join('; '));
+  expect(watch.problem).toBe(lines.join('; '));
   expect(watch.state).toMatchObject({ syncSeconds: 3.4, freeDiskBytes: 1_200_000 });
   // A slow write is reported for a minute.
   state.now = 61_000;
   state.freeBytes = 1e9;
   state.threads = null;
-  expect(watch.trouble).toBeNull();
+  expect(watch.problem).toBeNull();
 });
 
 test.runIf(process.platform === 'linux')('the figures of this machine are there', () => {

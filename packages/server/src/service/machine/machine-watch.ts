@@ -105,7 +105,7 @@ export class MachineWatch {
   }
 
   /** Reason why the service may fail soon, for people; null if there is none. */
-  get trouble(): string | null {
+  get problem(): string | null {
     return [...this.#reasons().values()].join('; ') || null;
   }
 

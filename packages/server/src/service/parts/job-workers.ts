@@ -139,7 +139,7 @@ export function remoteJobWorkers(parts: JobWorkerParts): JobWorkers {
   const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS, baseModels: [] });
   return {
     // The job's owner learns from the database that it was stopped, and checks twice a second.
-    training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
+    training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, problem: () => null },
     exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
     imports,
     run: () => undefined,

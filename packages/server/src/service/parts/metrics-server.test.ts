@@ -47,7 +47,7 @@ test('a database that is away takes the figures of the queue along, and nothing 
   await app.close();
 });
 
-test('its health names the parts in trouble, and there is nothing else at its address', async () => {
+test('its health names the parts with problems, and there is nothing else at its address', async () => {
   const app = listener();
   expect((await app.inject('/health')).json()).toMatchObject({
     status: 'healthy',

@@ -67,7 +67,7 @@ export class BigramTraining implements TrainingBackend {
     }
   }
 
-  trouble(): null {
+  problem(): null {
     return null;
   }
 }

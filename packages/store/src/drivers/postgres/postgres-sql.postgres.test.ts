@@ -74,9 +74,9 @@ describe('a PostgreSQL database', () => {
     await expect(sql.transaction((queries) => queries.query(full, []))).rejects.toMatchObject({
       code: 'store.disk_full',
     });
-    expect(sql.trouble).toBe('the disk of the database is full: nothing is written until space is freed');
+    expect(sql.problem).toBe('the disk of the database is full: nothing is written until space is freed');
     await sql.transaction(async () => {});
-    expect(sql.trouble).toBeNull();
+    expect(sql.problem).toBeNull();
     await sql.close();
   });
 
@@ -116,7 +116,7 @@ describe('a PostgreSQL database', () => {
     });
     await started.promise;
     await expect(two.transaction((queries) => addEntity(queries, 'b'))).rejects.toMatchObject({ code: 'store.busy' });
-    expect(two.trouble).toBeNull();
+    expect(two.problem).toBeNull();
     free.resolve();
     await holding;
     await two.transaction((queries) => addEntity(queries, 'b'), { isDurable: false });
@@ -342,11 +342,11 @@ it('an unavailable server is reported meanwhile, and answers again once it is ba
     await expect.poll(() => numWakes).toBe(1);
     await away.goAway();
     await expect(store.keys.ensureEntity('local')).rejects.toMatchObject({ code: 'store.unavailable' });
-    expect(store.database.trouble()).toMatch(/^the database has not answered for \d+ s$/);
+    expect(store.database.problem()).toMatch(/^the database has not answered for \d+ s$/);
     await expect(openPostgresStore(url)).rejects.toMatchObject({ code: 'store.unavailable' });
     await away.comeBack();
     await expect.poll(() => store.keys.ensureEntity('local').catch(() => null)).toMatchObject({ name: 'local' });
-    expect(store.database.trouble()).toBeNull();
+    expect(store.database.problem()).toBeNull();
     await expect.poll(() => numWakes).toBeGreaterThan(1);
     await store.close();
   } finally {

@@ -198,13 +198,13 @@ export class PostgresSql implements Sql {
     return this.#listener.add(wake);
   }
 
-  /** See `Store.database.trouble`. */
-  get trouble(): string | null {
+  /** See `Store.database.problem`. */
+  get problem(): string | null {
     const seconds = (since: number | null) => (since === null ? 0 : performance.now() - since) / 1000;
     const lost = seconds(this.#lostSince);
     if (lost > 0) return `the database has not answered for ${Math.floor(lost)} s`;
     const waited = seconds(this.#waitsSince);
-    if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
+    if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.problem;
     return `another process has blocked writes to the database for ${Math.floor(waited)} s`;
   }
 

@@ -165,10 +165,10 @@ describe('the database file', () => {
       message: expect.stringContaining(path),
     });
     expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: model.id });
-    expect(database.trouble).toBe('the disk of the database is full: nothing is written until space is freed');
+    expect(database.problem).toBe('the disk of the database is full: nothing is written until space is freed');
     await rowOf(database, 'pragma max_page_count = 1000000');
     await write();
-    expect(database.trouble).toBeNull();
+    expect(database.problem).toBeNull();
     expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: 'half' });
     await database.close();
   });

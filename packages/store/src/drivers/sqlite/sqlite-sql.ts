@@ -178,10 +178,10 @@ export class SqliteSql implements Sql {
 
   readonly numLostConnections = 0;
 
-  /** See `Store.database.trouble`. */
-  get trouble(): string | null {
+  /** See `Store.database.problem`. */
+  get problem(): string | null {
     const waitedMs = this.#queue.waitedMs;
-    if (waitedMs < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
+    if (waitedMs < NOTICEABLE_WAIT_MS) return this.#fullDisk.problem;
     return `another process has held the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 

@@ -15,7 +15,7 @@ import { settledWithin } from '../settled-within.ts';
 /** Time between a failed write and the next. */
 const RETRY_MS = 1000;
 /**
- * Maximum time an answer waits for its record. Beyond it the store has trouble, and the answer is worth more.
+ * Maximum time an answer waits for its record. Beyond it the store has a problem, and the answer is worth more.
  */
 const PATIENCE_MS = 500;
 /**

@@ -52,7 +52,7 @@ export interface MemberFacts {
   /** finishes its current work and accepts nothing new */
   readonly isDraining: boolean;
   /**
-   * trouble of its machine, such as a full disk, as of its last heartbeat; null if none, or if its release
+   * problem of its machine, such as a full disk, as of its last heartbeat; null if none, or if its release
    * does not report it
    */
   readonly machineTrouble: string | null;

@@ -8,7 +8,7 @@ import { settledWithin } from '../settled-within.ts';
 
 /** Pause between a failed write and the next try. */
 const RETRY_MS = 1000;
-/** Longest time that an answer waits for its usage. A store that takes longer has trouble. */
+/** Longest time that an answer waits for its usage. A store that takes longer has a problem. */
 const PATIENCE_MS = 500;
 /** Period whose usage is summed in one row. */
 const ROW_MS = 1000;
@@ -30,7 +30,7 @@ export class UsageBuffer {
   /** The write that takes everything pending when it starts. */
   #next: Promise<void> | null = null;
   /** The last write failed or took too long: answers do not wait until one succeeds. */
-  #isTroubled = false;
+  #isFailing = false;
   #written: Promise<void> = Promise.resolve();
 
   constructor(sql: Sql, clock: () => number) {
@@ -38,11 +38,11 @@ export class UsageBuffer {
     this.#clock = clock;
   }
 
-  /** Resolves once the usage is written, or earlier if the store has trouble; it is then written later. */
+  /** Resolves once the usage is written, or earlier if the store has a problem; it is then written later. */
   async add(usage: Usage): Promise<void> {
     this.#addUp({ ...usage, numRequests: 1 });
     const written = this.#flushNext();
-    if (!this.#isTroubled && !(await settledWithin(written, PATIENCE_MS))) this.#isTroubled = true;
+    if (!this.#isFailing && !(await settledWithin(written, PATIENCE_MS))) this.#isFailing = true;
   }
 
   #addUp(usage: SummedUsage): void {
@@ -79,9 +79,9 @@ export class UsageBuffer {
     for (const [group, sum] of batch) if (!this.#rows.has(group)) this.#rows.set(group, newRow(sum));
     try {
       this.#rows = await this.#sql.transaction((queries) => this.#insert(queries, batch, now), { isDurable: false });
-      this.#isTroubled = false;
+      this.#isFailing = false;
     } catch (error) {
-      this.#isTroubled = true;
+      this.#isFailing = true;
       // A closed database stays closed.
       if (!isClosed(error)) {
         for (const [group, sum] of batch) {
@@ -115,9 +115,9 @@ export class UsageBuffer {
     return rows;
   }
 
-  /** Schedules a write that others may join. While the store has trouble, the retry timer starts it. */
+  /** Schedules a write that others may join. While the store has a problem, the retry timer starts it. */
   #flushNext(): Promise<void> {
-    if (this.#isTroubled && this.#timer !== null) return Promise.resolve();
+    if (this.#isFailing && this.#timer !== null) return Promise.resolve();
     this.#next ??= new Promise((resolve) => setImmediate(resolve)).then(async () => {
       await this.#written.catch(() => undefined);
       this.#next = null;

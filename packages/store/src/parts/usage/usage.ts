@@ -2,7 +2,7 @@
 export interface UsageRecords {
   /**
    * Resolves once every process sees the usage: from then on the end of this process loses nothing, a power
-   * failure may. If the store has trouble, it resolves after half a second, or at once while the trouble
+   * failure may. If the store has a problem, it resolves after half a second, or at once while the problem
    * lasts, and the usage is written later.
    */
   record(usage: Usage): Promise<void>;

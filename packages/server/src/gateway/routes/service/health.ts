@@ -21,8 +21,8 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
       await parts.store.database.ping();
       return true;
     });
-    const inference = await check('inference', async () => (await parts.inference.trouble()) === null);
-    const training = await check('training', () => parts.training.trouble() === null);
+    const inference = await check('inference', async () => (await parts.inference.problem()) === null);
+    const training = await check('training', () => parts.training.problem() === null);
     const isHealthy = database.success && inference.success && training.success;
     // The client's names for the two queues: the first is our sampling, the second our training.
     const answer: SystemCheck = {

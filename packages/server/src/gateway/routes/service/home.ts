@@ -38,6 +38,6 @@ async function stateOf(app: FastifyInstance): Promise<Home['state']> {
   const { status, reasons } = JSON.parse(body) as Partial<Health>;
   if (status === 'healthy') return { isHealthy: true, text: 'running' };
   // Without a status it is an error: the request itself was refused.
-  const troubles = (reasons ?? []).map(({ part, reason }) => `${part}: ${reason}`);
-  return { isHealthy: false, text: troubles.length === 0 ? 'not ready' : troubles.join('; ') };
+  const texts = (reasons ?? []).map(({ part, reason }) => `${part}: ${reason}`);
+  return { isHealthy: false, text: texts.length === 0 ? 'not ready' : texts.join('; ') };
 }

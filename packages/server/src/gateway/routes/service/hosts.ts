@@ -24,12 +24,12 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (request): Promise<HostsObject> => ({
     version: SERVICE_VERSION,
     sampling: {
-      trouble: await inference.trouble(),
+      trouble: await inference.problem(),
       hosts: await Promise.all(baseModels.all.map((model) => toHostObject(model, isOperator(request)))),
     },
     training: await trainingState(),
-    store: { trouble: store.database.trouble() },
-    tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
+    store: { trouble: store.database.problem() },
+    tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.problem() },
     processes: isOperator(request) ? await processes() : [],
   }));
 
@@ -37,7 +37,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   async function processes(): Promise<HostsObject['processes']> {
     const members = await store.members.list();
     if (members.length === 0)
-      return [{ role: 'api', url: null, version: SERVICE_VERSION, machine_trouble: machine.trouble }];
+      return [{ role: 'api', url: null, version: SERVICE_VERSION, machine_trouble: machine.problem }];
     return members.map(({ role, url, version, machineTrouble }) => ({
       role,
       url,
@@ -50,7 +50,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     const trained = await trainedBaseModels(store, training.baseModels);
     const isMissing = trained !== null && trained.size === 0;
     return {
-      trouble: training.trouble() ?? (isMissing ? 'no trainer is running' : null),
+      trouble: training.problem() ?? (isMissing ? 'no trainer is running' : null),
       base_models: trained && [...trained],
     };
   }

@@ -1,4 +1,4 @@
 /** Trouble of the process's machine, for other processes; null: none. */
-export interface MachineTrouble {
-  readonly trouble: string | null;
+export interface MachineProblem {
+  readonly problem: string | null;
 }
