@@ -183,7 +183,7 @@ test.each<[string, Tamper]>([
       isStream(bytes) ? chunked('[{"kind":"failed","code":"engine.internal","message":"x","param":null}]') : bytes,
   ],
   ['a refusal made up', (bytes) => (isStream(bytes) ? refusal() : bytes)],
-])('who changes an answer on the way is found out: %s', async (_name, tamper) => {
+])('a change of an answer on the way is detected: %s', async (_name, tamper) => {
   const { network, model, logged } = await overNetwork();
   const honest = await all(model.generate(REQUEST, NEVER));
   network.answers = tamper;
@@ -250,7 +250,7 @@ test('an answer whose end is cut off after the last event still completes', asyn
   expect((await all(model.generate(REQUEST, NEVER))).at(-1)?.kind).toBe('completed');
 });
 
-test('a flood in place of an answer takes little memory', async () => {
+test('a flood instead of an answer takes little memory', async () => {
   const { network, model } = await overNetwork();
   let numBytes = 0;
   network.answers = (bytes) => {

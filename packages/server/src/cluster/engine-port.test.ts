@@ -140,7 +140,7 @@ describe('a new step', () => {
     await expect(engines.publish(BASE, step, NEVER)).rejects.toMatchObject({ code: 'engine.adapter_unreadable' });
   });
 
-  test('waits for no engine that is gone, ending or silent', async () => {
+  test('does not wait for an engine that is gone, draining or silent', async () => {
     const [good, gone, ending] = [await engine(), await engine(), await engine()];
     const silent = await openSilentEngine();
     const logged: string[] = [];
@@ -456,7 +456,7 @@ test('without any engine the error has a Retry-After, and a new engine is found'
   await vi.waitFor(() => expect(engines.absence('large')).not.toBeNull(), 60_000);
 });
 
-test('an engine that is started anew on its port is asked again, with a new session', async () => {
+test('an engine restarted on its port is asked again, with a new session', async () => {
   const { port, url } = await engine();
   const { engines } = await asking([url], { times: QUICK });
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
@@ -625,7 +625,7 @@ test('a peer of another release gets one line with both releases', async () => {
   expect(JSON.parse(text)).toEqual({ protocol: ENGINE_PROTOCOL, version: expect.any(String) });
 });
 
-test('bodies that are none are refused, and the port goes on', async () => {
+test('invalid bodies are refused, and the port stays usable', async () => {
   const { inference, url } = await engine();
   const id = await session(url);
   let count = 0;

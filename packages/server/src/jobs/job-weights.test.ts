@@ -45,26 +45,23 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-test.each(FILES)(
-  'the error of a job that starts from a step whose %s is damaged names the step and the file',
-  async (name) => {
-    const job = (await store.jobs.claim('test', 60_000))!;
-    const weights = () => jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
-    expect(await weights()).toMatchObject({ startFrom: KEY });
-    // A folder of an earlier release had no digests: they are written, and logged once.
-    expect(logged).toHaveLength(1);
-    const path = join((await blobs.localDirectory(KEY))!, name);
-    const bytes = readFileSync(path);
-    bytes[3]! ^= 1;
-    writeFileSync(path, bytes);
-    await expect(weights()).rejects.toMatchObject({
-      code: 'trainer.checkpoint_damaged',
-      message: expect.stringContaining(`The files of \`local/p/m:step1\` are damaged: ${name} is damaged: `) as string,
-    });
-  },
-);
+test.each(FILES)('a job that starts from a step with a damaged %s fails with the step and the file', async (name) => {
+  const job = (await store.jobs.claim('test', 60_000))!;
+  const weights = () => jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
+  expect(await weights()).toMatchObject({ startFrom: KEY });
+  // A folder of an earlier release had no digests: they are written, and logged once.
+  expect(logged).toHaveLength(1);
+  const path = join((await blobs.localDirectory(KEY))!, name);
+  const bytes = readFileSync(path);
+  bytes[3]! ^= 1;
+  writeFileSync(path, bytes);
+  await expect(weights()).rejects.toMatchObject({
+    code: 'trainer.checkpoint_damaged',
+    message: expect.stringContaining(`The files of \`local/p/m:step1\` are damaged: ${name} is damaged: `) as string,
+  });
+});
 
-test('a job that starts from a step whose optimizer state was removed starts it afresh, and warns', async () => {
+test('a job that starts from a step without its optimizer state restarts the optimizer, and warns', async () => {
   const { id: modelId } = model;
   const second = (await store.jobs.claim('test', 60_000))!;
   const next = { directoryKey: 'checkpoints/two', digest: 'two', metrics: {} };

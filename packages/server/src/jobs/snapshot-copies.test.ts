@@ -72,7 +72,7 @@ function copiesOf(job: ClaimedJob, everySteps: number) {
   return { copies, learner, step, isSettled };
 }
 
-test('every few steps there is one copy, in place of the one before, under the token of the claim', async () => {
+test('every few steps one copy replaces the one before, under the token of the claim', async () => {
   const job = await claimed();
   const { learner, step, isSettled } = copiesOf(job, 3);
   for (let told = 1; told <= 7; told++) {
@@ -108,7 +108,7 @@ test('at most one is on its way, and at most two are in the blobs', async () => 
   await isSettled(24);
 });
 
-test('with 0 steps between two there is none', async () => {
+test('with an interval of 0 steps there is none', async () => {
   const { copies, learner, step } = copiesOf(await claimed(), 0);
   for (let told = 0; told < 10; told++) step();
   await copies.last(1000);
@@ -155,7 +155,7 @@ test('a process that lost the job replaces nothing, and its copies are removed',
   expect(logged).toEqual([]);
 });
 
-test('a copy of a step whose event is not in the store yet is named when it is', async () => {
+test('a copy of a step is named once the event of the step is in the store', async () => {
   const job = await claimed();
   const { copies, learner, isSettled } = copiesOf(job, 1);
   learner.numSteps = 2;

@@ -77,7 +77,7 @@ export function runTrackerSuite(name: string, open: () => Promise<TrackerHarness
       expect(await harness.read(id, 'train/m39')).toHaveLength(60);
     });
 
-    it('deletes a run, also twice and one that never was; then it takes no points and is made anew', async () => {
+    it('deletes a run, also twice and one that never existed; it then takes no points and is created again', async () => {
       const { tracker } = harness;
       const run = runOf();
       const { id } = await tracker.begin(run, signal());

@@ -25,7 +25,7 @@ test('the engine answers through HTTP with the text that was asked for, from its
   expect(body.usage.completion_tokens).toBe(`You said ${prompt.length} characters`.length + 1);
 });
 
-test('a conversation goes on where its first answer ended, and streams', async () => {
+test('a conversation continues after its first answer, and streams', async () => {
   server.inference.model.setReply((prompt) => (prompt.includes('one') ? 'two' : 'one'));
   const first = { role: 'user', content: 'count' };
   const answer = (await server.chat({ messages: [first] })).json<ChatCompletion>();

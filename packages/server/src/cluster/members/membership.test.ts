@@ -44,7 +44,7 @@ test('a member is listed until its orderly end, with the state of its last heart
   expect(await store.members.list()).toEqual([]);
 });
 
-test('while the database is gone the lease ends; with its return the member is there again, and the log has a line of each', async () => {
+test('the lease ends while the database is gone and returns with it, with one log line each', async () => {
   fakeClock();
   const store = memoryStore();
   const logged: string[] = [];

@@ -52,7 +52,7 @@ export class EventCheck {
     const { kind, index, tokenIds, logprobs } = event;
     const { maxTokens } = this.#bounds;
     const before = this.#numTokens.get(index);
-    if (before === undefined) throw new RangeError(`the choice ${shown(index)} is none that goes on`);
+    if (before === undefined) throw new RangeError(`the choice ${shown(index)} is not in progress`);
     this.#checkTokens(tokenIds);
     const numTokens = before + tokenIds.length;
     if (numTokens > maxTokens) throw new RangeError(`the choice ${index} has more than ${maxTokens} tokens`);
@@ -69,7 +69,7 @@ export class EventCheck {
     if (!Array.isArray(ids)) throw new RangeError('token ids are no list');
     for (const id of ids)
       if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
-        throw new RangeError(`the token ${shown(id)} is none of ${vocabSize}`);
+        throw new RangeError(`the token ${shown(id)} is outside the vocabulary of `);
   }
 }
 

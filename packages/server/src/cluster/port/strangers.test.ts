@@ -31,7 +31,7 @@ test('too many go, the oldest first, and none that has just come', () => {
   expect(numOpen([...early.slice(25), ...late])).toBe(MOST);
 });
 
-test('who has shown the secret stays, however many come', () => {
+test('a connection that has shown the secret stays, however many others come', () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const strangers = new Strangers(MOST, PATIENCE_MS);

@@ -42,7 +42,7 @@ describe('a request', () => {
     ['the seed must be digits', { ...whole, request: { ...whole.request, sampling: { seed: 'x' } } }],
     ['adapter.digest must be 64 digits', { ...whole, request: { ...whole.request, adapter: { digest: '../x' } } }],
     ['sampling must be an object', { ...whole, request: { ...whole.request, sampling: null } }],
-  ])('that is none is refused: %s', (words, body) => {
+  ])('an invalid one is refused: %s', (words, body) => {
     expect(() => readGenerate(body)).toThrow(words);
   });
 
@@ -168,7 +168,7 @@ describe('a signature', () => {
     expect(secret.codeOf('ab', 'c')).not.toBe(secret.codeOf('a', 'bc'));
   });
 
-  test('a hello is answered by who has the secret too', () => {
+  test('a hello is answered only with the secret', () => {
     const random = 'r'.repeat(24);
     const engine = 'http://10.0.0.7:8420';
     expect(readHello(secret, engine, signHello(secret, engine, random))).toBe(random);

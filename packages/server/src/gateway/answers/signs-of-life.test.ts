@@ -114,7 +114,7 @@ test('events of others do not make a stream silent that has none', async () => {
   await leave();
 });
 
-test('a reader who does not read is sent nothing more', async () => {
+test('a client that does not read gets no more comments', async () => {
   const { give } = source();
   const socket: Socket = connect(Number(new URL(origin).port), '127.0.0.1');
   await once(socket, 'connect');

@@ -64,7 +64,7 @@ test('a failure after gathered events is the last event', async () => {
   expect(await read()).toBe(`${events([...numbered(2), { error: 'it broke' }])}data: [DONE]\n\n`);
 });
 
-test('a source that never waits is held up by a client that does not read, and goes on when it does', async () => {
+test('a source that never waits is paused by a client that does not read, and resumes with it', async () => {
   const large = { text: 'x'.repeat(10_000) };
   let numTaken = 0;
   values = async function* () {

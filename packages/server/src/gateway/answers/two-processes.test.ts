@@ -86,7 +86,7 @@ test('both processes report the sum of the tokens they sampled', async () => {
   }
 });
 
-test('who was stopped for too long gives the answer of who took the request up, not that of its own late look', async () => {
+test('a process that was stopped for too long returns the answer of the one that took over, not its own late one', async () => {
   const { id } = (await one.request('POST', '/v1/preview/adapters', { base_model: null })).json<AdapterObject>();
   const url = `/v1/preview/adapters/${id}`;
   const send = (server: TestServer) => server.request('DELETE', url, undefined, { 'idempotency-key': 'late' });

@@ -225,7 +225,7 @@ describe('over a socket', () => {
     expect((await server.request('POST', JOBS, body)).statusCode).toBe(200);
   });
 
-  test('the event loop goes on while a large body is parsed', async () => {
+  test('the event loop keeps running while a large body is parsed', async () => {
     const [one] = group(choice('token_id:5')).trajectories;
     const groups = Array.from({ length: 50 }, () => ({ trajectories: Array.from({ length: 1200 }, () => one) }));
     const body = JSON.stringify({ model_id: modelId, trajectory_groups: groups });

@@ -143,7 +143,7 @@ test('Messages report the remaining limits in Anthropic’s headers', async () =
   expect(await told(message)).toEqual([429, { ...requests, ...tokens, ...none, ...two }]);
 });
 
-test('work that is queued counts as a request alone; cancels, deletes and looks do not', async () => {
+test('queued work counts only as a request; cancels, deletes and reads do not count', async () => {
   const modelId = await server.makeModel('agent');
   const key = await limitedKey({ requests_per_minute: 1, max_requests_in_flight: 1, tokens_per_minute: 1 });
   const trajectories = [0, 1].map((reward) => ({

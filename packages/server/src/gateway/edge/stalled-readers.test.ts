@@ -55,7 +55,7 @@ const FORMS: Record<string, readonly [path: string, fields: object]> = {
   generate: ['/inference/v1/generate', { token_ids: [1], sampling_params: { max_tokens: 300 } }],
 };
 
-describe('an answer of which its client takes nothing is ended, and its tokens are counted', () => {
+describe('an answer that its client does not read is ended, and its tokens are counted', () => {
   test.each(
     Object.entries(FORMS).flatMap(([form, [path, fields]]) => [
       [`${form}, a stream`, path, { ...fields, model: 'tiny/base', stream: true }] as const,

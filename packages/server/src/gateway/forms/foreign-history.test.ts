@@ -193,7 +193,7 @@ describe('pictures and files in results of tools', () => {
     expect(await count([picture])).toBe(await count(LEFT));
   });
 
-  test('are counted by the create of an answer in the background, not by those who read it', async () => {
+  test('are counted when a background answer is created, not when it is read', async () => {
     const body = { input: [user('Go.'), CALL, { ...RESULT, output: [PICTURE] }], background: true };
     const created = await server.request('POST', '/v1/responses', body);
     expect([created.statusCode, created.headers[LEFT_OUT]]).toEqual([200, 'input_image=1']);

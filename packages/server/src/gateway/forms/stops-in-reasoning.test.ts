@@ -54,7 +54,7 @@ const REPLIES = [
 
 describe.each(REPLIES)('a stop sequence in %s', (_name, form, reply, thoughts, answer, stop) => {
   const serviceOf = () => services.get(form)!;
-  test('ends Messages by the answer alone, whole and in a stream', async () => {
+  test('ends Messages only in the answer, whole and in a stream', async () => {
     const service = serviceOf();
     service.setReply(reply);
     const body = { messages: HELLO, max_tokens: 200, stop_sequences: ['STOP'] };
@@ -77,7 +77,7 @@ describe.each(REPLIES)('a stop sequence in %s', (_name, form, reply, thoughts, a
     expect(pieces.join('')).toBe(thoughts + answer);
   });
 
-  test('ends Responses by the answer alone', async () => {
+  test('ends Responses only in the answer', async () => {
     const service = serviceOf();
     service.setReply(reply);
     const { output } = (

@@ -94,7 +94,7 @@ class Process {
   }
 }
 
-test('requests of two processes share one bucket, and those that come together one write', async () => {
+test('requests of two processes share one bucket, and concurrent ones share one write', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   expect((await Promise.all([one.count(50, REQUESTS), two.count(50, REQUESTS)])).reduce((a, b) => a + b)).toBe(60);
   // The first of each is written by itself, and the others together.
@@ -280,7 +280,7 @@ test('a fault of the code is thrown to the caller', async () => {
   await expect(one.sample()).rejects.toMatchObject({ code: 'store.closed' });
 });
 
-test('a limit that is raised counts at once, also for who was refused', async () => {
+test('a raised limit applies at once, also to requests refused before', async () => {
   const one = new Process('one');
   await one.count(60, REQUESTS);
   await one.refusal(REQUESTS);
@@ -310,7 +310,7 @@ const happening = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 20_000 }) }) },
 );
 
-test('however three processes are asked, no more begins than the bucket has had, and no more is in flight than may be', async () => {
+test('across three processes, no more starts than the bucket had, and no more is in flight than allowed', async () => {
   const limits: KeyLimits = { requestsPerMinute: 30, tokensPerMinute: null, maxRequestsInFlight: 6 };
   let numRuns = 0;
   let numGranted = 0;

@@ -17,7 +17,7 @@ export interface Home {
 const LINKS = [
   { path: '/docs', text: 'every route, field and error code' },
   { path: '/openapi.json', text: 'the same for tools (OpenAPI 3.1)' },
-  { path: '/v1/health', text: 'whether both hosts work' },
+  { path: '/v1/health', text: 'state of both hosts' },
 ] as const;
 
 const STYLE = `

@@ -28,7 +28,7 @@ async function* piecesOf(numTrajectories: number): AsyncGenerator<Buffer> {
 const POLICY = { entity: 'local', project: 'p', name: 'agent' };
 
 test(
-  'a body that does not fit into the heap ends the thread alone; the next one is read by a new thread',
+  'a body that does not fit into the heap ends only the thread; a new thread reads the next one',
   { timeout: 60_000 },
   async () => {
     const lines: string[] = [];

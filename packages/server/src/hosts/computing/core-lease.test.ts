@@ -85,7 +85,7 @@ describe('CoreLease', () => {
     await again;
   });
 
-  it('asks once for all who come before the grant, also when the first of them is gone', async () => {
+  it('asks once for all waiters before the grant, also after the first of them gave up', async () => {
     const { cores, sent } = lease();
     const controller = new AbortController();
     const acquired = cores.acquire(controller.signal);

@@ -99,7 +99,7 @@ test('an adapter is published before the first request that names it, once, and 
   await expect.poll(async () => (await replyTo('told')).message.content).toBe('publish aaaa, retire aaaa');
 });
 
-test('who gives up leaves the driver, too', async () => {
+test('a request that gives up leaves the driver, too', async () => {
   const controller = new AbortController();
   const prompt = { kind: 'text', text: 'wait assistant\n', addSpecialTokens: false } as const;
   const events = inference.of(MODEL).generate({ ...SCRIPTED_REQUEST, prompt }, controller.signal);

@@ -251,7 +251,7 @@ test('no request overtakes a model that waits for memory', async () => {
   expect(ids()).toEqual(['a', 'b', 'c']);
 });
 
-test('a load that fails answers all who waited, without the reason, and is tried again', async () => {
+test('a failed load answers all waiters, without the reason, and is tried again', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, isManual: true });
   const asked = [ask(pool, 'b'), ask(pool, 'b')];
   const refused = Promise.allSettled(asked);
@@ -353,7 +353,7 @@ function findsDamaged(ids: ReadonlySet<string>): ModelCheck {
   return { refuseDamaged, check: async (id) => refuseDamaged(id) };
 }
 
-test('a model whose file is damaged is refused with its reason, and the others are served', async () => {
+test('a model with a damaged file is refused with its reason, and the others are served', async () => {
   const damaged = new Set(['first']);
   const pool = await poolOf({ first: 1, second: 1 }, { budget: 10, files: findsDamaged(damaged) });
   const refused = { code: 'engine.model_damaged', message: '`first` is damaged' };
@@ -372,7 +372,7 @@ test('a model whose file is damaged is refused with its reason, and the others a
   ]);
 });
 
-test('a service of one model whose file is damaged does not start', async () => {
+test('a service with one model and a damaged file does not start', async () => {
   const files = findsDamaged(new Set(['only']));
   const pool = new InferencePool({
     models: [{ id: 'only', served: null, bytes: 0 }],

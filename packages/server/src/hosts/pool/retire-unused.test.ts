@@ -10,7 +10,7 @@ function member(adapters: BackendMember['adapters']): BackendMember {
   return { adapters } as BackendMember;
 }
 
-test('adapters on servers that no model has are retired, unless they may be a step whose row is not written yet', async () => {
+test('adapters without a model are retired, unless they may be a step with an unwritten row', async () => {
   const old = NOW - 600_000;
   const members = [
     member([

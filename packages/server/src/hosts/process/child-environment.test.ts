@@ -37,7 +37,7 @@ test('a child gets the flags that decide which servers are trusted and how they 
   expect(childFlags(flags).slice(2)).toEqual(flags.slice(0, 3));
 });
 
-test('the key of a bucket goes to those who open it alone', () => {
+test('only hosts that open the bucket get its key', () => {
   const environment = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', TRAINYARD_API_KEY: 'c' };
   expect(blobSecrets({ kind: 'folder', root: '/data' }, environment)).toEqual({});
   const bucket = { kind: 's3', url: 'http://s3/b', region: 'r', cacheDirectory: '/c', cacheBytes: 1 } as const;

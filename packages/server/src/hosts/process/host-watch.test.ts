@@ -75,7 +75,7 @@ describe('a host that hangs', () => {
     });
   });
 
-  test('waits in a turn for something that never comes: neither goes on nor computes', () => {
+  test('waits in a turn for something that never comes, without progress or computing', () => {
     expect(watched(600, (second) => ({ numSlices: 1, isInSlice: true, numTurns: second }))?.reason).toBe(
       'it made no progress and used no CPU for 121 s',
     );

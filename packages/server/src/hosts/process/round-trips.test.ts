@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { RoundTrips } from './round-trips.ts';
 
-test('an answer within the deadline gives how long it took; all who asked meanwhile share one question', async () => {
+test('an answer within the deadline gives its time; concurrent callers share one question', async () => {
   const trips = new RoundTrips(1e6);
   let numAsked = 0;
   const ask = (): boolean => {
@@ -19,7 +19,7 @@ test('an answer within the deadline gives how long it took; all who asked meanwh
   expect(numAsked).toBe(2);
 });
 
-test('no answer within the deadline is null, then and for all who ask until it comes', async () => {
+test('no answer within the deadline is null, and so for all callers until it comes', async () => {
   const trips = new RoundTrips(0);
   let numAsked = 0;
   const ask = (): boolean => {

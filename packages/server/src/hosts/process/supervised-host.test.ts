@@ -111,7 +111,7 @@ test('a host that gets no more threads ends with the remedy', async () => {
   );
 });
 
-test('a process that is continued in time is left alone', async () => {
+test('a process that is continued in time is not replaced', async () => {
   const { host, lives, losses } = await supervised({});
   process.kill(lives[0]!, 'SIGSTOP');
   await until(() => expect(host.problem).toMatch(/no sign of life/));

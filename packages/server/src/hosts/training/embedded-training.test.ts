@@ -97,7 +97,7 @@ test('jobs go by keys: each commits its version before it is done, and another s
   expect((await blobs.listDirectories()).toSorted()).toEqual(['checkpoints/first', 'checkpoints/second']);
 });
 
-test('a job that was cut off goes on from its snapshot, and ends as it would have', async () => {
+test('a job that was cut off resumes from its snapshot, with the same result', async () => {
   const whole = await run(sft('whole'));
   const controller = new AbortController();
   const cut = sft('cut');

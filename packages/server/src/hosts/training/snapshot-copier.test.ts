@@ -54,7 +54,7 @@ test('a snapshot copied on one machine is found on another, which has the steps 
   expect(await two.copier.bring('job', snapshot(3))).toBeNull();
 });
 
-test('a machine that has got further goes on from its own', async () => {
+test('a machine with a later snapshot continues from its own', async () => {
   await machine('one', 3).copier.copy('job', 'snapshots/job/1-a');
   const further = machine('further', 4);
   expect(await further.copier.bring('job', snapshot(3))).toBeNull();

@@ -75,7 +75,7 @@ test('a version that is damaged or unknown fails it', async () => {
   await expect(run()).rejects.toMatchObject({ code: 'store.blob_corrupt', retry: 'never' });
 });
 
-test('data whose bytes changed fail the job with the name of their blob', async () => {
+test('changed data fail the job with the name of their blob', async () => {
   const path = join(root, 'blobs', 'files', 'sft', 'data.jsonl.zst');
   const bytes = readFileSync(path);
   bytes[bytes.length - 6]! ^= 1;

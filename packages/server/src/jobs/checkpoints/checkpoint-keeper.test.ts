@@ -184,7 +184,7 @@ test('with `all` nothing is removed, and sizes are measured', async () => {
   expect(await service.blobs.listBin()).toEqual([]);
 });
 
-test('a removed step is restored with its files for a day, and gone for good after it', async () => {
+test('a removed step can be restored with its files for a day, and is then gone', async () => {
   const service = await openService();
   const { store, blobs, clock, keep } = service;
   const model = await addModel(store);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { DEFAULT_KEEP_POLICY, isKeepPolicy, readKeepPolicy } from './keep-policy.ts';
 
-test('a policy has its parts in any order, and defaults for those that it does not name', () => {
+test('a policy has its parts in any order, and defaults for missing ones', () => {
   expect(readKeepPolicy(DEFAULT_KEEP_POLICY)).toEqual({ last: 20, best: true, every: 10, optimizer: 2 });
   expect(readKeepPolicy('every=5,optimizer=7')).toEqual({ last: 1, best: false, every: 5, optimizer: 7 });
   expect(readKeepPolicy('best')).toEqual({ last: 1, best: true, every: null, optimizer: 2 });

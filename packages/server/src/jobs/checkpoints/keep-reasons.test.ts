@@ -54,7 +54,7 @@ test('the policy keeps the newest, the best, every k-th and step 0', () => {
   expect(Object.keys(kept(ten(), { last: 100 }))).toHaveLength(10);
 });
 
-test('the newest ones are counted among those that are left', () => {
+test('the newest ones are counted among the remaining ones', () => {
   const left = [state(0), state(3), state(7), state(9)];
   expect(kept(left)).toEqual({ 0: ['first', 'start'], 7: ['last'], 9: ['last'] });
 });
@@ -84,7 +84,7 @@ test('a mark, a request, a reference, a start and a use keep a step', () => {
   });
 });
 
-test('live jobs find the steps that were there when they were submitted, and those that a lag leads to', () => {
+test('live jobs keep the steps of their submission, and those within their lag', () => {
   expect(Object.keys(kept(ten(), {}, { liveFrom: 5 })).map(Number)).toEqual([0, 4, 5, 6, 7, 8, 9]);
   expect(Object.keys(kept(ten(), {}, { lag: 4 })).map(Number)).toEqual([0, 5, 6, 7, 8, 9]);
   expect(Object.keys(kept(ten(), {}, { lag: 3, liveFrom: 7 })).map(Number)).toEqual([0, 4, 5, 6, 7, 8, 9]);

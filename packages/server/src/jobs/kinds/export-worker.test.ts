@@ -239,7 +239,7 @@ test('crashes of the service are no failures of an export, up to twenty of them'
 
 const LOST = new TransferError({ code: 'trainer.host_lost', message: 'the process that ran it is gone' });
 
-test('an export whose host is lost runs again with an empty folder', async () => {
+test('an export that lost its host runs again with an empty folder', async () => {
   let numLosses = 0;
   transfers.behave = async () => {
     if (numLosses++ < 2) throw LOST;
@@ -252,7 +252,7 @@ test('an export whose host is lost runs again with an empty folder', async () =>
   expect(logged.map((line) => /Attempt \d of 3/.exec(line)?.[0])).toEqual(['Attempt 2 of 3', 'Attempt 3 of 3']);
 });
 
-test('an export whose host is lost three times fails once, and others go on', async () => {
+test('an export that lost its host three times fails once, and others continue', async () => {
   transfers.behave = () => Promise.reject(LOST);
   const done = await end((await queue()).id);
   expect([done.status, transfers.requests.length]).toEqual(['failed', 3]);
@@ -264,7 +264,7 @@ test('an export whose host is lost three times fails once, and others go on', as
 });
 
 test.each(['named', 'not named'])(
-  'a commit whose answer is lost is tried again: files that are %s by the row after the first one',
+  'a commit with a lost answer is tried again: files that are %s by the row after the first one',
   async (outcome) => {
     const finishExport = store.exports.finish.bind(store.exports);
     vi.spyOn(store.exports, 'finish').mockImplementationOnce(async (...input) => {
@@ -289,7 +289,7 @@ test.each(['stageDirectory', 'commitDirectory'] as const)(
   },
 );
 
-test('a commit that the disk has no room for fails the export, whose files go', async () => {
+test('a commit on a full disk fails the export, and its files are removed', async () => {
   vi.spyOn(store.exports, 'finish').mockRejectedValueOnce(new StoreError('store.disk_full', 'no room'));
   const done = await end((await queue()).id);
   expect(done.status).toBe('failed');

@@ -79,7 +79,7 @@ test('commits that come together are one import with one answer', async () => {
   expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.directoryKey] });
 });
 
-test('an import whose host is lost runs again, three times in all', async () => {
+test('an import that lost its host runs again, three times in all', async () => {
   const lost = new TransferError({ code: 'trainer.host_lost', message: 'it is gone' });
   transfers.behave = () => Promise.reject(lost);
   await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'trainer.host_lost' });
@@ -91,29 +91,26 @@ test('an import whose host is lost runs again, three times in all', async () => 
   expect(transfers.numImports).toBe(5);
 });
 
-test.each(['config', 'weights'])(
-  'an upload whose %s changed after it came in is refused, and nothing is imported',
-  async (part) => {
-    const key = `uploads/a/${part}`;
-    const sent = async function* () {
-      yield Buffer.from('{"a":');
-      yield Buffer.from('1}');
-    };
-    await putUpload(blobs, key, sent());
-    const path = (await blobs.localFile(key))!;
-    await writeFile(path, '{"a":3}');
-    await expect(imports.commit(adapter)).rejects.toMatchObject({
-      code: 'store.blob_corrupt',
-      message: expect.stringMatching(/^The uploaded adapter_\w+\.\w+ is damaged/),
-    });
-    expect(transfers.numImports).toBe(0);
-    await putUpload(blobs, key, sent());
-    expect(await imports.commit(adapter)).toMatchObject({ upload: null });
-    expect((await kept()).files).toEqual([]);
-  },
-);
+test.each(['config', 'weights'])('an upload with a changed %s is refused, and nothing is imported', async (part) => {
+  const key = `uploads/a/${part}`;
+  const sent = async function* () {
+    yield Buffer.from('{"a":');
+    yield Buffer.from('1}');
+  };
+  await putUpload(blobs, key, sent());
+  const path = (await blobs.localFile(key))!;
+  await writeFile(path, '{"a":3}');
+  await expect(imports.commit(adapter)).rejects.toMatchObject({
+    code: 'store.blob_corrupt',
+    message: expect.stringMatching(/^The uploaded adapter_\w+\.\w+ is damaged/),
+  });
+  expect(transfers.numImports).toBe(0);
+  await putUpload(blobs, key, sent());
+  expect(await imports.commit(adapter)).toMatchObject({ upload: null });
+  expect((await kept()).files).toEqual([]);
+});
 
-test('an adapter is checked against the base model that it was begun for', async () => {
+test('an adapter is checked against the base model of its upload', async () => {
   const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
   const begin = async (baseModel: string, config: object) => {
     const begun = await store.adapters.create({ entityId: adapter.entityId, baseModel, ...keys });

@@ -209,7 +209,7 @@ test('the start event of a job has ignored and dropped items, the end event its 
   expect((await store.checkpoints.latest(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
 });
 
-test('each job trains on the base model of its own model, and one whose base model is not here stays in the queue', async () => {
+test('each job trains on the base model of its own model, and stays in the queue if that is not here', async () => {
   const lost = await submit(await newModel('three', undefined, 'gone'));
   for (const baseModel of ['base', 'second']) {
     await submit(await newModel(baseModel, undefined, baseModel));
@@ -275,7 +275,7 @@ describe('a new step', () => {
   test.each([
     ['before its engines were asked', false],
     ['while its engines load it', true],
-  ])('whose service dies %s is made and loaded again, and its job ends once', async (_when, isAsked) => {
+  ])('is made and loaded again if the service dies %s, and its job ends once', async (_when, isAsked) => {
     await worker.stop();
     const isThere = Promise.withResolvers<void>();
     const publish = vi.fn<NonNullable<TrainingWorkerOptions['publish']>>(() => {
@@ -309,7 +309,7 @@ describe('a new step', () => {
     expect(types.filter((type) => type === 'training_ended')).toHaveLength(1);
   });
 
-  test('whose service ends while its engines load it is kept, and its job ends', async () => {
+  test('is kept if the service ends while its engines load it, and its job ends', async () => {
     await worker.stop();
     const loading = Promise.withResolvers<void>();
     startWorker({
@@ -331,7 +331,7 @@ describe('a new step', () => {
   test.each([
     ['refuse it with a path', 'engine.adapter_unreadable', 'no file /srv/1/adapter.gguf', ['log of the engine']],
     ['do not answer', 'engine.host_lost', 'the inference engine is restarting; retry', []],
-  ] as const)('whose engines %s ends its job', async (_what, code, message, warnings) => {
+  ] as const)('does not keep its job from ending if its engines %s', async (_what, code, message, warnings) => {
     await worker.stop();
     startWorker({ publish: () => Promise.reject(new BackendFailure(code, message, null)) });
     const job = await submit(await newModel('one'));
@@ -343,7 +343,7 @@ describe('a new step', () => {
     expect(logged.join('\n')).toContain(message);
   });
 
-  test('whose warning the store refuses leaves no folder', async () => {
+  test('leaves no folder if the store refuses its warning', async () => {
     await worker.stop();
     startWorker({ publish: async () => '1 of 2 engines: rank 32 is too large' });
     const append = store.jobs.appendEvent.bind(store.jobs);
@@ -358,7 +358,7 @@ describe('a new step', () => {
     expect(await blobs.localDirectory(output).catch(() => null)).toBeNull();
   });
 
-  test('whose job is cancelled while it is loaded is no step', async () => {
+  test('is no step if its job is cancelled while it is loaded', async () => {
     await worker.stop();
     const loading = Promise.withResolvers<void>();
     startWorker({
@@ -386,7 +386,7 @@ describe('snapshots in the blobs', () => {
   };
   const snapshots = async () => (await blobs.listDirectories()).filter((key) => key.startsWith('snapshots/'));
 
-  test('a worker that takes the job over goes on from the newest one, which goes with the end of the job', async () => {
+  test('a worker that takes the job over continues from the newest one, which is removed with the end of the job', async () => {
     await worker.stop();
     startWorker({ snapshotSteps: 2 });
     const job = await submit(await newModel('one'));
@@ -572,7 +572,7 @@ describe('a store that is busy or full', () => {
     ]);
   });
 
-  test('a full disk under the trainer host: the job waits, then goes on', async () => {
+  test('a full disk under the trainer host: the job waits, then continues', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const job = await submit(await newModel('one'));
@@ -627,7 +627,7 @@ describe('a store that is busy or full', () => {
 });
 
 describe('a run that ends', () => {
-  test('by the loss of its learner goes on at once, as often as it gets on in between, with the same names', async () => {
+  test('by the loss of its learner restarts at once, as long as it makes progress in between, with the same names', async () => {
     const lost = new TrainingRunError({ code: 'trainer.host_lost', message: 'it is gone', retry: 'resume' });
     const job = await submit(await newModel('one'));
     const first = await backend.begun();
@@ -824,7 +824,7 @@ describe('weights', () => {
     expect(request.config).toMatchObject({ lossFunction: 'ppo', learningRateSchedule: 'constant' });
   });
 
-  test('a model whose own beginning is gone is not trained from the base model instead', async () => {
+  test('a model without its start weights is not trained from the base model instead', async () => {
     const teacher = await newModel('teacher');
     await trainStep(teacher);
     const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
@@ -838,7 +838,7 @@ describe('weights', () => {
     expect((await store.jobs.get(job.id))?.errorMessage).toContain('did not start from the base model');
   });
 
-  test('a job from a step whose optimizer state was removed starts afresh with a warning, and sizes are on record', async () => {
+  test('a job from a step without its optimizer state restarts the optimizer with a warning, and sizes are recorded', async () => {
     const model = await newModel('one');
     await trainStep(model);
     await until(async () =>
@@ -858,7 +858,7 @@ describe('weights', () => {
     expect(logged.some((line) => line.includes(`job ${job.id}: warning optimizer_fresh: `))).toBe(true);
   });
 
-  test('a model that begins with another’s weights begins with an optimizer of its own', async () => {
+  test('a model started with another’s weights has an optimizer of its own', async () => {
     const teacher = await newModel('teacher');
     await trainStep(teacher);
     const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });

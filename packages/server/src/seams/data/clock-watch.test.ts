@@ -68,7 +68,7 @@ test('a clock that jumps while the service runs is distrusted, and trusted at on
   expect(await watch.read()).toBe(START + 6 * HOUR_MS);
 });
 
-test('a clock that keeps jumping is not steady, nor is one whose service starts again', async () => {
+test('a clock that keeps jumping is not steady, nor is it after a restart of the service', async () => {
   const { state, start, pass } = machine();
   let watch = start();
   for (let jump = 1; jump <= 5; jump++) {

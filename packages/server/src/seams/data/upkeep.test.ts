@@ -174,7 +174,7 @@ test('with 0 days trajectories are kept for ever', async () => {
   expect(parts.store.usage.merge).toHaveBeenCalledOnce();
 });
 
-test('a stop waits for the part in hand and leaves the rest', async () => {
+test('a stop waits for the current part and skips the rest', async () => {
   const parts = fakes();
   const { upkeep } = await upkeepOf(parts);
   parts.store.trajectories.expire.mockImplementation(async () => {

@@ -85,7 +85,7 @@ async function writeFirst(sent: Sent): Promise<string> {
 const statusOf = (answer: string): number => Number(answer.slice(9, 12));
 
 const REFUSALS: readonly [string, number, () => Sent][] = [
-  ['an upload whose first line is bad', 422, () => ({ path: UPLOAD, headers: JSONL, start: '{bad\n' })],
+  ['an upload with a bad first line', 422, () => ({ path: UPLOAD, headers: JSONL, start: '{bad\n' })],
   ['an upload of one endless line', 422, () => ({ path: UPLOAD, headers: JSONL, start: '{"messages":"' })],
   ['an upload for another entity', 404, () => ({ path: '/v1/preview/artifacts/other/demo/early', headers: JSONL })],
   ['a job that is no JSON', 422, () => ({ path: '/v1/preview/training-jobs', start: '{bad' })],
@@ -100,7 +100,7 @@ const REFUSALS: readonly [string, number, () => Sent][] = [
   ['no such method', 405, () => ({ path: '/v1/models', method: 'PUT' })],
   ['a chat above its limit', 413, () => ({ path: '/v1/chat/completions' })],
   ['an upload above its limit', 413, () => ({ path: UPLOAD, headers: JSONL, length: LIMIT + 1 })],
-  ['a file of an adapter that is none', 404, () => ({ path: '/v1/preview/adapters/x/files/other', method: 'PUT' })],
+  ['an invalid file of an adapter', 404, () => ({ path: '/v1/preview/adapters/x/files/other', method: 'PUT' })],
   ['a wrong type', 415, () => ({ path: '/v1/chat/completions', headers: { 'content-type': 'text/plain' } })],
   ['a compressed body', 415, () => ({ path: UPLOAD, headers: { ...JSONL, 'content-encoding': 'gzip' } })],
   ['a malformed path', 400, () => ({ path: '/v1/%zz' })],
@@ -185,7 +185,7 @@ test('a client that waits for 100 Continue is invited when its body is read, and
   taken.destroy();
 });
 
-test('bytes that are no HTTP are answered also while the client goes on writing', async () => {
+test('bytes that are no HTTP are answered also while the client keeps writing', async () => {
   const socket = await opened();
   socket.pause();
   let failure: NodeJS.ErrnoException | null = null;

@@ -151,7 +151,7 @@ test('retryable faults have only the statuses 408, 409, 429 and 503', () => {
   for (const [, fault] of Object.entries(HTTP_FAULTS)) expect(fault.status).toBeGreaterThanOrEqual(400);
 });
 
-test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
+test('docs/reference/errors.md has every code, with its status, its type and retry advice, and no other', () => {
   const page = readFileSync(new URL('../../../../../docs/reference/errors.md', import.meta.url), 'utf8');
   const rows = [
     ...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, (?:inference|path) \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm),

@@ -66,7 +66,7 @@ test.each([
   expect(error.message).toContain(`There is no ${path} here, but ${meant}: check the base URL`);
 });
 
-test('a path that resembles none is 404 alone', async () => {
+test('a path that resembles none is 404 without a suggestion', async () => {
   for (const path of ['/v1', '/v1/v1', '/v1/nothing', '/nothing']) {
     const { error } = (await server.request('GET', path)).json<ErrorBody>();
     expect([path, error.message]).toEqual([path, 'Not Found']);

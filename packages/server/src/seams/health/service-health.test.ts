@@ -105,7 +105,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
   await app.close();
 });
 
-test('the members are read once for all who ask for the health, and trainers that are not known in time are null', async () => {
+test('the members are read once for concurrent requests, and trainers that are not known in time are null', async () => {
   const { store, blobs, inference, training } = server;
   const listMembers = vi.spyOn(store.members, 'list');
   const health = new ServiceHealth({ store, blobs, inference, training, drain: new Drain() });
@@ -119,7 +119,7 @@ test('the members are read once for all who ask for the health, and trainers tha
   expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-test('a bucket that is away, or has lost its mark, is degraded and ready; an answer for another key is none', async () => {
+test('a bucket that is away, or has lost its mark, is degraded and ready; an answer for another key does not count', async () => {
   const { store, inference, training } = server;
   const id = await store.files.claimBlobs('one');
   let has: (key: string) => Promise<boolean> = async (key) => key === `places/${id}`;

@@ -43,7 +43,7 @@ test('a folder without digests is accepted once with a report, and has them from
   expect(logged).toHaveLength(1);
 });
 
-test('a folder without digests whose weights are damaged is refused, and gets none', async () => {
+test('a folder with damaged weights and no digests is refused, and gets none', async () => {
   damage('adapter_model.safetensors');
   await expect(check()).rejects.toThrow(/^adapter_model\.safetensors is damaged: its SHA-256 is /);
   expect(existsSync(join(directory, 'SHA256SUMS'))).toBe(false);

@@ -89,7 +89,7 @@ test('a file that is mended is opened again, in the same run', async () => {
   expect(files.damageOf(model)).toBe(null);
 });
 
-test('content that changes while the service runs is found in the background, for the model of that file alone', async () => {
+test('content that changes while the service runs is found in the background, only for the model of that file', async () => {
   await recorded();
   const other = join(directory, 'other.gguf');
   writeFileSync(other, 'whole');

@@ -41,7 +41,7 @@ test('no value can start a line of its own or control a terminal, in either form
   }
 });
 
-test('people read the words alone', () => {
+test('people read only the message', () => {
   const { log, written } = lines('text');
   log('job j: gone on', { level: 'warn', jobId: 'j' });
   expect(written).toEqual(['job j: gone on']);

@@ -12,7 +12,7 @@ const output = (numEntries: number): OutputEvent => ({
   logprobs: null,
 });
 
-test('above the limit the oldest answer goes on, and the others follow one after the other', async () => {
+test('above the limit the oldest answer continues, and the others follow one after the other', async () => {
   const memory = new AnswerMemory(100);
   const [first, second, third] = [memory.hold(), memory.hold(), memory.hold()];
   expect(second.take(output(60))).toBeNull();
@@ -31,7 +31,7 @@ test('above the limit the oldest answer goes on, and the others follow one after
   expect(order).toEqual(['second', 'third']);
 });
 
-test('an answer that is computed again gives its room to those that wait', async () => {
+test('an answer that is computed again frees its memory for those that wait', async () => {
   const memory = new AnswerMemory(100);
   const [first, second] = [memory.hold(), memory.hold()];
   expect(first.take(output(90))).toBeNull();
@@ -61,7 +61,7 @@ test('unread answers make further ones fail until they are gone', () => {
   expect(other.take(output(100))).toBeNull();
 });
 
-test('an answer whose client has left counts nothing, and waits for nothing', async () => {
+test('an answer without its client counts nothing, and waits for nothing', async () => {
   const memory = new AnswerMemory(10);
   const [first, second] = [memory.hold(), memory.hold()];
   expect(first.take(output(11))).toBeNull();

@@ -45,7 +45,7 @@ test('a failure of the source is its reader’s, and the end', async () => {
   expect(log).toEqual(['saw 1', 'source ended', 'ended']);
 });
 
-test('left before its first item it has an end, and the source is never begun', async () => {
+test('a stream left before its first item has an end, and the source is never started', async () => {
   const begin = vi.fn<() => AsyncIterator<number>>();
   const onEnd = vi.fn<() => void>();
   const events = new ObservedEvents({ [Symbol.asyncIterator]: begin }, { see: () => undefined, onEnd });

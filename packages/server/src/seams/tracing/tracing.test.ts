@@ -69,7 +69,7 @@ describe('without an endpoint', () => {
     ['nothing is set', {}],
     ['the SDK is disabled', { OTEL_SDK_DISABLED: 'True', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }],
     ['no exporter is wanted', { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }],
-  ])('there are no traces where %s', async (_when, variables) => {
+  ])('there are no traces if %s', async (_when, variables) => {
     Object.assign(process.env, variables);
     const log = (line: string) => void logged.push([line]);
     expect(await openTracing({ ...SETTINGS, log })).toBeNull();
@@ -307,7 +307,7 @@ describe('an engine on another machine', () => {
   const headers = { traceparent: `00-${CLIENT.trace}-${CLIENT.span}-01`, 'x-request-id': 'r-3' };
   const body = { messages: [{ role: 'user', content: PROMPT }] };
 
-  test('works for the generation that asks it, and its span has the tokens alone', async () => {
+  test('works for the generation that asks it, and its span has only the tokens', async () => {
     const tracing = await open();
     const { inference, server } = await behind(tracing);
     expect((await server.chat(body, headers)).statusCode).toBe(200);
@@ -348,7 +348,7 @@ test('a request that is not sampled by its client is not sent', async () => {
 });
 
 test.each(['', '00-0-0-01', `00-${'0'.repeat(32)}-${CLIENT.span}-01`, `00-${CLIENT.trace}-${CLIENT.span}-01\n`])(
-  'a traceparent that is none begins a trace of its own: %j',
+  'an invalid traceparent starts a trace of its own: %j',
   async (traceparent) => {
     expect(readTraceParent(traceparent)).toBeNull();
     const tracing = await open();

@@ -41,7 +41,7 @@ test('a folder that is no backup is not restored, and no data folder is created 
 });
 
 test.each(['sslmod=require', 'sslmode=requre', 'passfile=/x'])(
-  'nor is an address of a database with %s taken, of which a part would not be heeded',
+  'nor is a database address with %s accepted, because a part of it would have no effect',
   async (parameter) => {
     const address = `postgres://u:secret@127.0.0.1:9/there?${parameter}`;
     for (const [places, what] of [

@@ -124,7 +124,7 @@ test.each([
   if (how === 'damaged') expect(readdirSync(folder).join()).toMatch(/trainyard\.sqlite\.damaged-/);
 });
 
-test('a new data folder starts, and so does one whose database has no blobs yet', async () => {
+test('a new data folder starts, and so does a database without blobs', async () => {
   await open();
   await close();
   rmSync(join(folder, 'blobs'), { recursive: true });

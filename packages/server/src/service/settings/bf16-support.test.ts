@@ -24,11 +24,11 @@ test('the library is loaded, by its path or by a name that the system finds', as
   expect(await problemOf('libnowhere.so.3')).toMatch(/^the system finds no library libnowhere\.so\.3 \(.+\)$/);
 });
 
-test.runIf(process.platform === 'linux')('a library that is no addon of Node.js is none the worse', async () => {
+test.runIf(process.platform === 'linux')('a library that is no addon of Node.js is accepted all the same', async () => {
   expect(await problemOf('libm.so.6')).toBeNull();
 });
 
-test('who computes nothing itself needs none', () => {
+test('a service that computes nothing itself needs none', () => {
   const config = (flags: ConfigSources['flags']) =>
     resolveConfig({ flags: { precision: 'bf16', ...flags }, environment: {}, configPath: null });
   const elsewhere = { vllm: 'http://127.0.0.1:1', trainerUrl: 'http://127.0.0.1:1' };

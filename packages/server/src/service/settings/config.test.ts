@@ -79,7 +79,7 @@ describe('resolveConfig', () => {
       expect(() => roleOf(role)).toThrow('must be all, or a comma-separated list of api, engine, trainer');
   });
 
-  it('takes the secret of engines from the environment alone, and asks for one that is long', () => {
+  it('takes the secret of engines only from the environment, and requires a long one', () => {
     const flags = { database: 'postgres://u@db/x' };
     const refusal = (role: string, secret?: string) => () =>
       resolveConfig({ ...none, flags: { ...flags, role }, environment: { TRAINYARD_ENGINE_SECRET: secret } });
@@ -96,7 +96,7 @@ describe('resolveConfig', () => {
     expect(SETTING_NAMES).not.toContain('engineSecret');
   });
 
-  it('has sampler and trainer equal to the bit where both are one code', () => {
+  it('has sampler and trainer equal to the bit if both are one code', () => {
     const config = (flags: Record<string, string>) => resolveConfig({ ...none, flags });
     expect(config({ deterministic: 'on', precision: 'strict' }).isDeterministic).toBe(true);
     expect(() => config({ deterministic: 'on', precision: 'fast' })).toThrow(
@@ -233,7 +233,7 @@ describe('resolveConfig', () => {
     expect(() => resolveConfig({ ...none, ...sources })).toThrow(message);
   });
 
-  it('has an address of a database whose words all count, or none', () => {
+  it('has a database address with effective parameters only, or none', () => {
     const refusal = (database: string, environment = {}) => {
       try {
         return resolveConfig({ ...none, flags: { database }, environment });

@@ -58,7 +58,7 @@ test('a regex holds the reply, also next to other constraints', async () => {
   expect(await service.content({ structured_outputs: { regex: 'b' }, response_format: { type: 'text' } })).toBe('b');
 });
 
-test('stop null, an unknown field and guided_json {} leave the reply alone', async () => {
+test('stop null, an unknown field and guided_json {} do not change the reply', async () => {
   expect(await service.content({ stop: null, foo: 'bar', guided_json: {} })).toBe('{"a":1}');
 });
 

@@ -66,7 +66,7 @@ describe('each kind holds the reply', () => {
 describe('whitespace and other properties', () => {
   const wide = '{    "a":1}';
   const runaway = `{${' '.repeat(20)}"a":1}`;
-  test('runs of whitespace are capped, where vLLM’s have no end', async () => {
+  test('runs of whitespace are capped; vLLM’s have no end', async () => {
     expect(await allows(wide, outputs({ json: SCHEMA }))).toBe(true);
     expect(await allows(runaway, outputs({ json: SCHEMA }))).toBe(false);
     expect(await allows(' {"a":1}', outputs({ json: SCHEMA }))).toBe(false);
@@ -144,7 +144,7 @@ describe('the end', () => {
       stop: null,
     });
   });
-  test('one that could go on leaves the choice to the model', async () => {
+  test('a constraint that could continue leaves the choice to the model', async () => {
     service.prefer((reply) => ({ '1': 1, [END]: reply.length >= 3 ? 2 : 0 }));
     expect(await service.content({ ...GREEDY, ...outputs({ regex: '[0-9]+' }) })).toBe('111');
   });
@@ -190,7 +190,7 @@ describe('refused before the first byte, also as a stream', () => {
   // prettier-ignore
   test.each<[string, Record<string, unknown>, string]>([
     ['an empty json text', outputs({ json: '' }), '400 structured_outputs'],
-    ['a json text that is none', outputs({ json: '{' }), '400 structured_outputs'],
+    ['an invalid json text', outputs({ json: '{' }), '400 structured_outputs'],
     ['the schema false', outputs({ json: false }), '400 structured_outputs'],
     ['an unknown type', schemaFormat({ type: 'text' }), '400 response_format'],
     ['bounds that cross', schemaFormat({ type: 'integer', minimum: 2, maximum: 1 }), '400 response_format'],
@@ -207,7 +207,7 @@ describe('refused before the first byte, also as a stream', () => {
     ['a structural tag without a format', { response_format: { type: 'structural_tag' } }, '400 response_format'],
     ['an unknown format of a tag', { response_format: { type: 'structural_tag', format: { type: 'hum' } } }, '400 response_format'],
     ['a begin without its trigger', { response_format: { type: 'structural_tag', triggers: ['['], structures: [{ begin: '<f>', schema: {}, end: '' }] } }, '400 response_format'],
-    ['a whitespace pattern that is none', outputs({ json: {}, whitespace_pattern: '(' }), '400 structured_outputs'],
+    ['an invalid whitespace pattern', outputs({ json: {}, whitespace_pattern: '(' }), '400 structured_outputs'],
   ])('%s', async (_name, fields, expected) => {
     expect(await service.refusal(fields)).toBe(expected);
     expect(await service.refusal({ ...fields, stream: true })).toBe(expected);
@@ -250,7 +250,7 @@ describe('next to reasoning and tools', () => {
   });
 });
 
-describe('a forced call whose schema asks for more than can be enforced', () => {
+describe('a forced call with an unenforceable schema', () => {
   const BEYOND = {
     not: { not: {} },
     uniqueItems: { type: 'array', items: { type: 'integer' }, uniqueItems: true },

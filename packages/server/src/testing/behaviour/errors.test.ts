@@ -46,7 +46,7 @@ describe('requests that vLLM refuses with 400 before it checks fields', () => {
 });
 
 describe('who may', () => {
-  test('no key is 401 in both shapes, where vLLM has a string; health is open', async () => {
+  test('no key is 401 in both shapes, vLLM has a string; health is open', async () => {
     const { app } = service.server;
     const response = await app.inject({
       method: 'POST',

@@ -116,7 +116,7 @@ describe('names that look like integers keep their places', () => {
     }
   });
 
-  test('a call that may come in place of a constrained answer: in declared order', async () => {
+  test('a call that may replace a constrained answer: in declared order', async () => {
     const member = `"tool_choice":"auto",${tools(true)},"response_format":{"type":"json_object"}`;
     const call = (args: string) => `<tool_call>\n{"name": "f", "arguments": ${args}}\n</tool_call>`;
     const args = async (said: string) =>

@@ -63,7 +63,7 @@ const RENDERED: readonly [about: string, messages: readonly unknown[], prompt: s
   ['a list of one text as that text', [user([{ type: 'text', text: 'x' }])], 'user: x;'],
   ['text of every kind, a line each', [user(['a', { type: 'text', text: 'b' }, { type: 'input_text', text: 'c' }, { type: 'output_text', text: 'd' }, { type: 'refusal', refusal: 'e' }, { type: 'thinking', thinking: 'f' }])], 'user: a\nb\nc\nd\ne\nf;'],
   ['a part without a type', [user([{ text: 'x' }])], 'user: x;'],
-  ['a part whose text is null', [user([{ type: 'text', text: null }, 'x'])], 'user: x;'],
+  ['a part with null text', [user([{ type: 'text', text: null }, 'x'])], 'user: x;'],
   ['system parts', [{ role: 'system', content: [{ type: 'text', text: 'a' }, 'b'] }], 'system: a\nb;'],
   ['a header line in a system message', [{ role: 'system', content: 'x-anthropic-billing-header: 1\nb' }], 'system: x-anthropic-billing-header: 1\nb;'],
 ];
@@ -108,7 +108,7 @@ describe('refused', () => {
     expect(await service.refusal({ messages: [message] })).toBe(expected);
   });
 
-  test('a part of an unknown type with the list of those that are known', async () => {
+  test('a part of an unknown type is refused with the list of known types', async () => {
     expect(await service.message({ messages: [user([{ type: 'hologram' }])] })).toBe(
       'content parts must be one of text, input_text, output_text, refusal, thinking; got "hologram"',
     );

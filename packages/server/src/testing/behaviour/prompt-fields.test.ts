@@ -67,14 +67,14 @@ describe('the end of the prompt', () => {
     expect(choices[0]!.message.role).toBe('user');
   });
 
-  test('is that of the last message, right-trimmed, which the reply goes on with', async () => {
+  test('is that of the last message, right-trimmed, which the reply continues', async () => {
     const messages = [user('a'), assistant('b  ')];
     expect(await service.prompt({ ...OPEN, messages })).toBe('<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb');
     expect(await service.content({ ...OPEN, messages })).toBe('!');
     expect(await service.content({ ...OPEN, messages, echo: true })).toBe('b  !');
   });
 
-  test('continue_final_message is refused alone, and where the template leaves the message out', async () => {
+  test('continue_final_message is refused without its counterpart, and if the template leaves the message out', async () => {
     expect(await service.refusal({ continue_final_message: true })).toBe('400 continue_final_message');
     expect(await variables.refusal(OPEN)).toBe('400 continue_final_message');
   });

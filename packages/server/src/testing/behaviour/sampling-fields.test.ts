@@ -82,13 +82,13 @@ describe('masks', () => {
     [{ allowed_token_ids: [A], structured_outputs: { regex: 'b' } }, 'allowed_token_ids'],
     [{ bad_words: ['b'], structured_outputs: { regex: 'b' } }, 'bad_words'],
     [{ stop_token_ids: [B], min_tokens: 1, structured_outputs: { regex: 'b' } }, 'min_tokens'],
-  ])('masks %#: leaves no token to begin with, and is refused', async (masks, field) => {
+  ])('masks %#: leave no first token, and are refused', async (masks, field) => {
     service.prefer({ a: 1 });
     expect(await service.refusal({ ...GREEDY, ...masks })).toBe(`400 ${field}`);
     expect(await service.refusal({ ...GREEDY, ...masks, stream: true })).toBe(`400 ${field}`);
   });
 
-  test('masks that leave a token to begin with are taken', async () => {
+  test('masks that leave a first token are accepted', async () => {
     service.prefer({ a: 1, b: 0 });
     expect(await service.content({ ...GREEDY, allowed_token_ids: [EOS], min_tokens: 0 })).toBe('');
     expect(await service.content({ ...GREEDY, max_tokens: 1, allowed_token_ids: [EOS, B], min_tokens: 1 })).toBe('b');
@@ -198,7 +198,7 @@ describe('the draw', () => {
   });
 });
 
-describe('refused where the vocabulary is known', () => {
+describe('refused if the vocabulary is known', () => {
   // prettier-ignore
   test.each<[Record<string, unknown>, string]>([
     [{ logit_bias: { '-1': 1 } }, '400 logit_bias'],

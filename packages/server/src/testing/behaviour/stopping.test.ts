@@ -139,7 +139,7 @@ describe('repetition_detection', () => {
     expect(await service.reply(detection(fields))).toMatchObject({ content, reason });
   });
 
-  test('not before min_tokens, and of the reply alone', async () => {
+  test('not before min_tokens, and only in the reply', async () => {
     service.setReply('xabababab');
     expect(await service.reply({ ...detection({}), min_tokens: 8 })).toMatchObject({
       content: 'xabababa',

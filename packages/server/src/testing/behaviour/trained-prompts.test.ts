@@ -80,7 +80,7 @@ describe('the prompt of a trajectory is that of the chat', () => {
     expect(await trainedPrompt(`"exchanges":{"chat_completions":[${call}]}`)).toEqual(sampled);
   });
 
-  test('with tools whose numbers are outside of their parameters', async () => {
+  test('with tools that have numbers outside of their parameters', async () => {
     const own =
       '[{"type":"function","function":{"name":"f","parameters":{"a":1},"return":{"maximum":2.0}},"cost":3.0}]';
     const sampled = await sampledPrompt(`${WHOLE},"messages":[{"role":"user","content":"x"}],"tools":${own}`);
@@ -153,7 +153,7 @@ describe('the prompt of a trajectory is that of the chat', () => {
     expect(JSON.stringify(kept.items.at(-1))).toContain(JSON.stringify(args));
   });
 
-  test('with a number that is infinite here: there is none, of either', async () => {
+  test('with a number that overflows here: neither has a prompt', async () => {
     const chat = sampledPrompt(`"messages":[{"role":"user","content":"x"}],"tools":${tools('{"maximum":1e400}')}`);
     await expect(chat).rejects.toThrow('finite number');
     const refused = await submit(

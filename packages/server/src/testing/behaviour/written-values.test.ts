@@ -51,7 +51,7 @@ describe('a chat', () => {
     expect(text).toContain(`{"name": "f", "arguments": ${RENDERED}}`);
   });
 
-  test('variables of the template, of which later ones count', async () => {
+  test('variables of the template; later ones count', async () => {
     const template = '{{ v | tojson }} {{ n }} {{ documents | tojson }} {{ reasoning_effort }} {{ enable_thinking }}';
     const variables = `"chat_template_kwargs":{"v":${WRITTEN},"n":2e0,"reasoning_effort":"no","enable_thinking":3.0}`;
     const others = `"reasoning_effort":"high","documents":[{"text":"b"}]`;

@@ -92,7 +92,7 @@ describe.each([
     );
   });
 
-  test('a call whose choices lost their records, as a stream that the client put together, is found by its id', async () => {
+  test('a call whose choices lost their records, as a stream reassembled by the client, is found by its id', async () => {
     const { record_id: _, ...choice } = answer.choices[0]!;
     const { trajectories } = await trained([{ exchanges: { chat_completions: [call({ choices: [choice] })] } }]);
     const listed = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
@@ -214,7 +214,7 @@ describe.each([
       expect(ofMessage!.items[1]!.message).toMatchObject({ reasoning: 'hm' });
     });
 
-    test('and text completions, of which each choice has a record, or all that a trainer needs', async () => {
+    test('and text completions, if each choice has a record or all fields for training', async () => {
       const request = { prompt: ['ab', 'b'], n: 2, max_tokens: 2 };
       const completion = await asked<Completion>('/v1/completions', request);
       const whole = await asked<Completion>('/v1/completions', { ...request, logprobs: 0, return_token_ids: true });
@@ -264,7 +264,7 @@ describe.each([
       }
     });
 
-    test('find their record by the id of the answer, where a client dropped that of the record', async () => {
+    test('find their record by the id of the answer if a client dropped that of the record', async () => {
       const response = {
         request: { input: 'hello' },
         ...withoutRecord(await asked<Response>('/v1/responses', { input: 'hello' })),
@@ -279,7 +279,7 @@ describe.each([
         expect(items.at(-1)).toMatchObject({ kind: 'choice', sampling: null, tokenIds: { length: 3 } });
     });
 
-    test('are context where their record is gone, which is counted', async () => {
+    test('are context if their record is gone, and are counted', async () => {
       const { record_id: _, ...response } = await asked<Message>('/v1/messages', MESSAGES);
       const gone = {
         model: 'agent',
@@ -313,7 +313,7 @@ describe.each([
       expect(new Set(choices.flatMap(({ record_id }) => record_id ?? [])).size).toBe(2);
     });
 
-    test('nothing is kept of a base model, of beams and of prompts alone', async () => {
+    test('base models, beams and prompts are not recorded', async () => {
       for (const body of [
         { model: answer.model.split(':')[0], use_beam_search: true, n: 2 },
         { max_tokens: 0, echo: true },

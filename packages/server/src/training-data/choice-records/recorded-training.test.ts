@@ -102,7 +102,7 @@ describe.each([
     expect(data).toMatchObject({ num_unknown_records: 0 });
   });
 
-  test('gives the trainer how a choice was drawn, whether it needs its record or not', async () => {
+  test('passes to the trainer how a choice was drawn, with or without its record', async () => {
     const items = [drawn, { ...drawn, logprobs: null, token_ids: null }, { ...drawn, token_ids: [5, 6, 3] }];
     items[2]!.logprobs = null;
     const { read } = await trained(items.slice(0, 2));
@@ -112,7 +112,7 @@ describe.each([
     expect((await trained([edited])).read[0]).not.toHaveProperty('sampling');
   });
 
-  test('finds the record of a choice that has its tokens by the id of the answer, where a client dropped that of the record', async () => {
+  test('finds the record of a choice with tokens by the id of the answer if a client dropped that of the record', async () => {
     const { record_id: _, ...bare } = drawn;
     const named = { ...bare, id: drawnId };
     const entries = drawn.logprobs!.content.map((entry) => ({ ...entry, token: 'token_id:9' }));
@@ -162,7 +162,7 @@ describe.each([
     expect(data).toMatchObject({ num_unknown_records: 4 });
   });
 
-  test('is refused where a choice and its record contradict each other', async () => {
+  test('is refused if a choice and its record contradict each other', async () => {
     const at = 'trajectory_groups.0.trajectories.0.messages_and_choices.1';
     const entry = (token: string) => ({ token, logprob: -1, bytes: [], top_logprobs: [] });
     const cases: [object, string][] = [

@@ -116,12 +116,12 @@ describe('items', () => {
     ['content of lists', { role: 'user', content: [['x']] }, 'content.0: Input should be a string, or a part'],
     ['a part that is nothing', { role: 'user', content: [{}] }, 'content.0.text: Input should be a valid string'],
     [
-      'text that is none',
+      'an invalid text',
       { role: 'user', content: [{ type: 'text', text: 5 }] },
       'content.0.text: Input should be a valid string',
     ],
     [
-      'a refusal that is none',
+      'an invalid refusal',
       { role: 'assistant', content: [{ type: 'refusal', refusal: {} }] },
       'content.0.refusal: Input should be a valid string',
     ],

@@ -9,7 +9,7 @@ const CONTINUING: ScriptedChat = {
   format: { role: 'user', echo: 'hello', hasTokenIds: true },
 };
 
-test('every choice begins with the last message; usage, ids and log-probabilities are of the reply alone', async () => {
+test('every choice starts with the last message; usage, ids and log-probabilities are only of the reply', async () => {
   const { choices, usage } = await answerOf(CONTINUING);
   expect(choices.map(({ message: { role, content } }) => [role, content])).toEqual([
     ['user', 'hello world'],

@@ -55,7 +55,7 @@ test.each([
   expect((await outputs(fields)).at(-1)?.finish_reason).toBe(expected);
 });
 
-test('tool_choice decides how the pieces of calls begin', async () => {
+test('tool_choice decides how the chunks of calls start', async () => {
   const begun: ScriptedStep[] = [{ ids: [7], text: '…', reply: { toolCalls: [{ index: 0, ...CALL, arguments: '' }] } }];
   const first = async (choice: unknown) =>
     (await outputs({ tools: TOOLS, tool_choice: choice }, begun)).flatMap(({ delta }) => delta.tool_calls ?? [])[0]

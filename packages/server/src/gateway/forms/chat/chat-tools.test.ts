@@ -95,7 +95,7 @@ describe('finish_reason, in one piece and streamed alike', () => {
 });
 
 describe('the deltas of a stream', () => {
-  test('of calls that the model chose: the name alone, then arguments, with null for content; tags give nothing', async () => {
+  test('of calls chosen by the model: first the name, then arguments, with null for content; tags give nothing', async () => {
     const outputs = await outputsOf(CALLING);
     expect(outputs).toEqual([
       {

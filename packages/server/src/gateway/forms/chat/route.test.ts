@@ -218,7 +218,7 @@ describe('refused requests', () => {
     expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, 'seed']);
   });
 
-  test('nesting that would exhaust a stack is refused, and the service goes on', async () => {
+  test('nesting that would exhaust a stack is refused, and the service keeps running', async () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     for (const [field, body] of [
       ['messages', `{"messages": [{"role": "user", "content": "x", "extra": ${deep}}]}`],

@@ -107,7 +107,7 @@ describe('an echo with log-probabilities', () => {
     }
   });
 
-  test('and no tokens asked for has the prompt alone, in one answer and in a stream', async () => {
+  test('and max_tokens 0 has only the prompt, in one answer and in a stream', async () => {
     const fields = { prompt: 'ab', echo: true, logprobs: 1, max_tokens: 0 };
     const alone = Object.fromEntries(Object.entries(WHOLE).map(([name, column]) => [name, column.slice(0, 3)]));
     const { choices, usage } = await answerTo(fields);
@@ -189,7 +189,7 @@ test('the text of the prompt comes when asked for, in a stream once a choice', a
   expect((await answerTo({ prompt: 'ab' })).choices[0]).not.toHaveProperty('prompt_text');
 });
 
-test('the token itself comes first among the likeliest, also where its text is a number', async () => {
+test('the token itself comes first among the likeliest, also if its text is a number', async () => {
   const one = '1'.codePointAt(0)!;
   server.inference.script = function* (request) {
     const numTop = request.logprobs ?? 0;

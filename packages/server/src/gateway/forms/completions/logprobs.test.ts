@@ -63,7 +63,7 @@ describe('the columns of a prompt', () => {
     return promptColumns({ kind: 'prompt_scored', first, promptLogprobs }, text, format).text_offset;
   };
 
-  test('give no place to tokens that the text does not show, wherever they are', () => {
+  test('have no entry for tokens that the text does not show, at any position', () => {
     expect(offsets([face('<s>'), face('a'), face('bc'), face('</s>')], 'abc')).toEqual([0, 0, 1, 3]);
     expect(offsets([face('<s>'), face('<s>'), face('a')], '<s>a')).toEqual([0, 0, 3]);
     expect(offsets([face('<s>'), face('a')], '<s>a')).toEqual([0, 3]);

@@ -241,7 +241,7 @@ describe('echo', () => {
     expect(ids.choices[0]?.text).toBe('xyhi');
   });
 
-  test('with no tokens asked for answers with the prompt alone', async () => {
+  test('with max_tokens 0 answers with only the prompt', async () => {
     const fields = { prompt: 'ab', echo: true, max_tokens: 0 };
     const { choices } = await answerTo(fields);
     expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', stop_reason: null, token_ids: null }]);
@@ -279,7 +279,7 @@ describe('log-probabilities', () => {
     });
   });
 
-  test('are of chosen ids in place of the most likely ones', async () => {
+  test('are of chosen ids instead of the most likely ones', async () => {
     server.inference.script = (request) => {
       const events = replies({ ...request, logprobs: 2 }, [{ ids: [5], text: '<5>' }]);
       return [...events].map((event) => {
@@ -294,7 +294,7 @@ describe('log-probabilities', () => {
     expect(choices[0]?.logprobs?.top_logprobs[0]).toEqual({ ...all, '<0>': 0 });
   });
 
-  test('of 0 hold the sampled token alone, as an id when asked', async () => {
+  test('of 0 have only the sampled token, as an id on request', async () => {
     const { choices } = await answerTo({ prompt: 'a', logprobs: 0, return_tokens_as_token_ids: true });
     expect(choices[0]?.logprobs?.top_logprobs).toEqual([
       { 'token_id:5': -0.5 },
@@ -345,7 +345,7 @@ describe('a stream', () => {
     }
   });
 
-  test('echoes each prompt once, and alone without tokens', async () => {
+  test('echoes each prompt once, and only the prompt with max_tokens 0', async () => {
     const echoed = await stream({ prompt: ['ab', 'c'], echo: true });
     expect([textOf(echoed, 0), textOf(echoed, 1)]).toEqual(['abhi', 'chi']);
     const alone = await stream({ prompt: 'ab', echo: true, max_tokens: 0 });

@@ -47,7 +47,7 @@ async function stream(fields: Record<string, unknown> = {}): Promise<MessageEven
 /** Assembles the events like a client. */
 function assembled(events: MessageEvent[]): Message {
   const [start] = events;
-  if (start?.type !== 'message_start') throw new Error('a stream begins with the message');
+  if (start?.type !== 'message_start') throw new Error('a stream starts with the message');
   const answer = start.message;
   const pieces: string[] = [];
   for (const event of events) {
@@ -115,8 +115,8 @@ describe('the answer', () => {
     ['text', {}, '<think>Hm.</think>Hello to you.'],
     ['calls', { tools: [TOOL] }, CALLS],
     ['a forced call', { tools: [TOOL], tool_choice: { type: 'tool', name: 'weather' } }, '{"city": "Rome"}'],
-    ['a call whose arguments are a text', { tools: [TOOL] }, callOf('"Rome"')],
-    ['a call whose arguments are a list', { tools: [TOOL] }, callOf('[1, 2]')],
+    ['a call with text arguments', { tools: [TOOL] }, callOf('"Rome"')],
+    ['a call with list arguments', { tools: [TOOL] }, callOf('[1, 2]')],
     ['nothing', { thinking: { type: 'disabled' } }, ''],
     ['an omitted thought', { thinking: { type: 'adaptive', display: 'omitted' } }, '<think>Hm.</think>Hello to you.'],
     ['a stop sequence', { stop_sequences: ['to'] }, 'Hello to you.'],
@@ -321,7 +321,7 @@ describe('the request', () => {
     expect(await described({ input_examples: [] })).toBe('Of a city.');
   });
 
-  test('the line for those who send the bill is no part of the prompt', async () => {
+  test('the billing line is no part of the prompt', async () => {
     const billing = { type: 'text', text: 'x-anthropic-billing-header: cc_version=2; cch=a1;' };
     const system = [billing, { type: 'text', text: 'Be brief.' }];
     await message({ system, messages: [...ASK.messages, { role: 'system', content: [billing] }, ...ASK.messages] });

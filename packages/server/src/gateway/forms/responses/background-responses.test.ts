@@ -341,7 +341,7 @@ describe('its stream', () => {
     expect(await resumed(last.response.id, `&starting_after=${last.sequence_number}`)).toEqual([]);
   });
 
-  test('waits for a database that is away once it has begun, and is refused before', async () => {
+  test('waits for an absent database after it has started, and is refused before', async () => {
     const away = new StoreError('store.unavailable', 'away');
     const whole = events((await post({ stream: true })).body);
     const last = whole.at(-1);

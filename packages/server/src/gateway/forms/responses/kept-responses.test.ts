@@ -42,7 +42,7 @@ async function itemsOf(id: string, query = 'order=asc'): Promise<InputItemPage> 
 }
 
 describe('a kept answer', () => {
-  test('is read as it was answered, whole and streamed, and is gone when it is deleted', async () => {
+  test('is read as it was answered, whole and streamed, until it is deleted', async () => {
     const whole = await post({});
     const { id, store } = whole.json<Response>();
     expect(store).toBe(true);

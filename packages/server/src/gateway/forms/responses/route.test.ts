@@ -122,7 +122,7 @@ describe('the answer', () => {
     expect(inputs.join('')).toBe(customs.join(''));
   });
 
-  test('every item of a stream begins, grows and ends in order', async () => {
+  test('every item of a stream starts, grows and ends in order', async () => {
     inference.model.setReply(CALLS);
     const types = (await stream({ tools: [TOOL] })).map(({ type }) => type.replace('response.', ''));
     const once = types.filter((type, index) => !type.endsWith('.delta') || types[index - 1] !== type);
@@ -378,7 +378,7 @@ describe('reasoning that is carried in encrypted_content', () => {
     expect(last?.type === 'response.completed' && carriedBy(last.response)).toBe(carried);
   });
 
-  test('is read back where the text itself is not sent', async () => {
+  test('is read back if the text itself is not sent', async () => {
     inference.model.setReply('<think>Über ½ 🚂</think>Hello.');
     const carried = carriedBy(await respond({ include }));
     const message = { role: 'assistant', content: 'Hello.' };
@@ -391,7 +391,7 @@ describe('reasoning that is carried in encrypted_content', () => {
     expect(await prompted({ content: [], summary: [] })).toEqual(message);
   });
 
-  test('is left out and counted where another service wrote it, and the text is not there', async () => {
+  test('is left out and counted if another service wrote it and the text is missing', async () => {
     const carried = carriedBy(await respond({ include })) ?? '';
     for (const encrypted of ['gAAAA', `${carried}=`]) {
       const input = [

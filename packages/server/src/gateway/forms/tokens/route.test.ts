@@ -31,7 +31,7 @@ test('a seed of 64 bits may be a number', async () => {
 });
 
 describe('the answer', () => {
-  test('is the sampled ids, with log-probabilities by id where asked for', async () => {
+  test('is the sampled ids, with log-probabilities by id on request', async () => {
     const plain = (await post()).json<GenerateTokensAnswer>();
     expect(plain).toMatchObject({
       choices: [{ index: 0, token_ids: [5, 6, 2], logprobs: null, finish_reason: 'stop', stop_reason: null }],
@@ -163,7 +163,7 @@ describe('of a trained model', () => {
     expect((await post()).json<GenerateTokensAnswer>().choices[0]).not.toHaveProperty('record_id');
   });
 
-  test('is trained as it was drawn by its record, and by its tokens and log-probabilities where a client keeps no more', async () => {
+  test('is trained by its record as it was drawn, or by its tokens and log-probabilities if a client keeps only these', async () => {
     const modelId = await server.makeModel('tokens');
     const drawn = {
       settings: { temperature: 0.7 },

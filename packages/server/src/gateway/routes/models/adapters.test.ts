@@ -85,7 +85,7 @@ describe('an upload', () => {
     expect(response.json()).toMatchObject({ error: { code: 'request.unknown_model', param: 'base_model' } });
   });
 
-  test('with an idempotency key is begun once', async () => {
+  test('with an idempotency key is started once', async () => {
     const headers = { 'idempotency-key': 'once' };
     const [first, second] = [
       await server.request('POST', PATH, {}, headers),

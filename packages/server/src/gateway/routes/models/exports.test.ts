@@ -154,7 +154,7 @@ describe('a finished export', () => {
     expect((await server.request('GET', `${exportsOf(modelId)}/${id}`)).statusCode).toBe(404);
   });
 
-  test('whose files are gone is a failure of the service', async () => {
+  test('with missing files is a failure of the service', async () => {
     const { id, directoryKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
     await server.blobs.removeDirectory(directoryKey!);
     const response = await server.request('GET', `${exportsOf(modelId)}/${id}/files/model.gguf`);

@@ -9,7 +9,7 @@ afterAll(() => server.close());
 const home = (headers: Record<string, string> = {}) =>
   server.app.inject({ url: '/', headers: { host: 'localhost:8420', ...headers } });
 
-test('a person without a key sees the name, the state and where to go on', async () => {
+test('a person without a key sees the name, the state and the next step', async () => {
   const { statusCode, headers, body } = await home({ accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
   expect(statusCode).toBe(200);
   expect(headers['content-type']).toBe('text/html; charset=utf-8');

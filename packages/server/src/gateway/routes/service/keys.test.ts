@@ -77,7 +77,7 @@ test.each([
   expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, param]);
 });
 
-test('the same idempotency key makes one key, whose secret is in the first answer alone and in no record', async () => {
+test('the same idempotency key makes one key, with its secret only in the first answer and in no record', async () => {
   const headers = { 'idempotency-key': 'make-ci' };
   const first = (await create({ name: 'ci', scopes: ['inference'] }, headers)).json<CreatedKeyObject>();
   const second = await create({ name: 'ci', scopes: ['inference'] }, headers);
@@ -116,7 +116,7 @@ test('an admin has the keys of its entity; one of the service has those of all',
   await app.close();
 });
 
-test('a stream ends when its key is revoked, by whomever, and goes on while it is not', async () => {
+test('a stream ends when its key is revoked by any process, and continues otherwise', async () => {
   const url = new URL(await server.app.listen({ port: 0, host: '127.0.0.1' }));
   server.inference.script = async function* () {
     yield { kind: 'started', promptTokenIds: [1], cachedTokens: 0 };

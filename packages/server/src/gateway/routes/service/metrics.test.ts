@@ -196,7 +196,7 @@ test.each([
   await app.close();
 });
 
-test('a service that others reach asks for an admin key, and one whose metrics are off has none', async () => {
+test('metrics need an admin key if other machines reach the service, and are 404 if they are off', async () => {
   const { store, blobs, inference, training, transfers } = server;
   const parts = { store, blobs, inference, training, exports: transfers, imports: transfers };
   const keyed = createServer({ ...parts, metricsAccess: 'key' });

@@ -45,7 +45,7 @@ async function makeKey(scopes: ('inference' | 'training' | 'admin')[], entity = 
 }
 
 describe('signing in', () => {
-  test('with a key: the cookie is for this service alone, and no script can read it', async () => {
+  test('with a key: the cookie is only for this service, and no script can read it', async () => {
     const response = await send('POST', '/v1/session', OWN, { key: server.key });
     expect(response.headers['set-cookie']).toMatch(
       /^trainyard_session_8420=[\w-]{43}; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Strict$/,
@@ -142,7 +142,7 @@ describe('a session', () => {
     for (const text of lasting) expect(await text).toContain('retry: ');
   });
 
-  test('begun anew leaves none of the one before', async () => {
+  test('restarted leaves nothing of the one before', async () => {
     const before = await signIn();
     await send('POST', '/v1/session', { ...OWN, cookie: before }, { key: server.key });
     expect(await whoIs(before)).toBeNull();
@@ -175,7 +175,7 @@ describe('other pages cannot use it', () => {
     ['another port of this machine', { origin: 'http://localhost:3000', 'sec-fetch-site': 'same-site' }],
     ['a browser without Sec-Fetch-Site', { origin: 'http://localhost:3000' }],
     ['an opaque origin', { origin: 'null' }],
-    ['a name that begins as ours', { origin: `http://${HOST}.evil.example` }],
+    ['a name that starts like ours', { origin: `http://${HOST}.evil.example` }],
     ['a false Sec-Fetch-Site', { origin: `http://${HOST}`, 'sec-fetch-site': 'cross-site' }],
   ];
 

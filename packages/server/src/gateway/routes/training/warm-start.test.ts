@@ -66,7 +66,7 @@ test.each([
   expect([refused.statusCode, refused.json<ErrorBody>().error.param]).toEqual([422, param]);
 });
 
-test('a model begins at another one’s checkpoint, which it samples from at once', async () => {
+test('a model starts at another one’s checkpoint, which it samples from at once', async () => {
   for (const [index, reference] of [
     'teacher:step1',
     'acme/demo/teacher:step1',
@@ -139,7 +139,7 @@ test('a pupil outlives its teacher, and never falls back to the base model', asy
   expect([job.statusCode, job.json<ErrorBody>().error.code]).toEqual([400, 'request.conflict']);
 });
 
-test('a step 0 of the base model that was deleted is gone for chats, lists, exports and new models alike', async () => {
+test('a deleted step 0 of the base model is gone for chats, lists, exports and new models alike', async () => {
   const { id } = (await register('pruned', null)).json<ModelObject>();
   await server.addCheckpoint(id, 'e');
   const remove = (step: number) => server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [step] });

@@ -28,7 +28,7 @@ export const OPERATION = {
     kind: 'choice',
     values: ['auto', 'open', 'key', 'off'],
     default: 'auto',
-    help: 'who may read `/metrics`: `auto`, `open`, `key` or `off`',
+    help: 'access to `/metrics`: `auto`, `open`, `key` or `off`',
     more: '`auto`: everyone on a loopback address; elsewhere, with names in `--allowed-hosts`, and through a proxy, keys with the scope `admin`',
   },
   metricsListen: {
