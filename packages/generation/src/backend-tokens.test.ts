@@ -229,7 +229,7 @@ describe('an adapter', () => {
     expect(told.slice(4)).toEqual(['publish', 'sample']);
   });
 
-  test('that cannot be published fails those that wait for it, and is tried again', async () => {
+  test('that cannot be published fails its waiters, and is tried again', async () => {
     const backend = new ToldBackend();
     backend.failure = new Error('the far disk is gone');
     const engine = textOver(backend);

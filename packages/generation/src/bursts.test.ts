@@ -99,7 +99,7 @@ test('admission looks at as many requests as run, not at all that wait', () => {
   for (const looks of looksPerStep) expect(looks).toBeLessThanOrEqual(2);
 }, 60_000);
 
-test('paused requests that wait are not looked at, and go on when they are read again', () => {
+test('paused requests are not polled, and continue when they are read again', () => {
   const harness = new Harness({ ...SIZES, limits: { maxRequests: 20_000 } });
   const replies = Array.from({ length: 2_000 }, (_, i) =>
     harness.submit({ n: 1, maxTokens: 1, prompt: `number ${i}` }),

@@ -64,7 +64,7 @@ test('and the same facts', () => {
     if (Buffer.compare(known.tokenBytes(id), expected.tokenBytes(id)) !== 0) expect.fail(`token ${id} differs`);
 });
 
-test('a long text has the tokens of its parts, and this thread goes on meanwhile', async () => {
+test('a long text has the tokens of its parts, and this thread keeps running meanwhile', async () => {
   const part = 'The quick brown fox, 21 °C — naïve façade\n';
   const tokensOf = async (text: string) =>
     await vocabulary.text.codec.tokenize({ kind: 'text', text, addSpecialTokens: false }, NEVER);
@@ -157,7 +157,7 @@ describe('a long chat', () => {
   });
 });
 
-test('a text half that is closed answers those who wait', async () => {
+test('a closed text half answers its waiters', async () => {
   const { text } = await openTextOfFile(testModel().base, { runsRequestTemplates: false });
   const waiting = text.codec.tokenize({ kind: 'text', text: 'a b '.repeat(500_000), addSpecialTokens: false }, NEVER);
   text.close();

@@ -43,7 +43,7 @@ test('first requests wait for one publishing, later ones for none', async () => 
   expect(backend.told).toEqual(['publish a /adapters/a', 'publish b /adapters/b']);
 });
 
-test('one that fails fails those that wait, and is tried again for the next', async () => {
+test('a failed publication fails its waiters, and is tried again for the next', async () => {
   const backend = slowBackend();
   const publications = new Publications(backend);
   const held = [publications.hold(A), publications.hold(A)];

@@ -309,7 +309,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     });
   });
 
-  test('a preempted sequence on the real cache gives the text of the one that ran alone', () => {
+  test('a preempted sequence on the real cache gives the same text as without preemption', () => {
     const asked = (letter: string): GenerateRequest =>
       ask(`Write about ${letter}.`, { maxTokens: 90, ignoreEos: true });
     const runner = new LlamaRunner(model, { ...CONTEXT, contextTokens: 256 });
@@ -354,7 +354,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     });
   });
 
-  test('an adapter file that is none fails its request only', () => {
+  test('an invalid adapter file fails only its request', () => {
     withEngine((engine) => {
       const [bad, good] = run(
         engine,

@@ -105,7 +105,7 @@ const anyLimits = fc.record({
   promptLogprobRows: fc.integer({ min: 1, max: 16 }),
 });
 
-test('any interleaving in little memory: books agree, every request ends once, and each answer is that of the request alone', () => {
+test('any interleaving in little memory: books agree, every request ends once, and each answer equals that of the request alone', () => {
   const seen = {
     requests: 0,
     aborted: 0,

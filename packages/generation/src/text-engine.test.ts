@@ -29,7 +29,7 @@ describe('text', () => {
   });
 });
 
-test('more requests than the limit are refused with limit and value, those counted of which nothing is made yet', () => {
+test('more requests than the limit are refused with limit and value, including those not yet prepared', () => {
   const harness = new Harness({ limits: { maxRequests: 2 } });
   harness.submit();
   harness.submit();

@@ -65,7 +65,7 @@ class Tokens {
   }
 }
 
-test('the products of ONNX Runtime have the bits of the steps over pages, where each feature is in one sum', () => {
+test('the products of ONNX Runtime have the bits of the steps over pages, if each feature is in one sum', () => {
   const found = [
     [64, 3],
     [64, 1],

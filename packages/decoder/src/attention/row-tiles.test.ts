@@ -48,7 +48,7 @@ test('rollouts of a group share their prompt, however long their own replies are
   ]);
 });
 
-test('a group ends a tile, also where all groups begin with the same page', () => {
+test('a group ends a tile, also if all groups start with the same page', () => {
   const system = pages(0, 1);
   const groups = [3, 5].flatMap((count, group) =>
     rollouts(count, [...system, ...pages(10 + 30 * group, 20)], 2, 1000 + 100 * group),
@@ -60,7 +60,7 @@ test('a group ends a tile, also where all groups begin with the same page', () =
   ]);
 });
 
-test('rows that share nothing are alone, and see all of their full pages themselves', () => {
+test('rows that share nothing form no group, and see all of their full pages themselves', () => {
   const rows = [pages(0, 3), pages(3, 3), pages(6, 3)].map((table) => ({ pages: table, numKeys: 2 * PAGE_TOKENS + 1 }));
   expect(cut(rows, 4)).toEqual([
     [1, 2],

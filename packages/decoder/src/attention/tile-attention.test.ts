@@ -116,7 +116,7 @@ test.each([
   [8, 12],
   [20, 3],
   [12, 29],
-])('heads of %i, %i of them with a key head: in tiles as alone, and as plain loops have it', (headSize, numHeads) => {
+])('heads of %i, %i of them with a key head: the same in tiles, alone, and in plain loops', (headSize, numHeads) => {
   const bench = new Bench(headSize, numHeads);
   const width = numHeads * headSize;
   const keys = randoms(MAX_KEYS * headSize, 1);

@@ -35,7 +35,7 @@ test('a decoder that cannot be made closes the sessions that it has opened', () 
   }
 });
 
-test('a head of which one part cannot be made closes the others', () => {
+test('a head with a part that cannot be made closes the others', () => {
   const { vocabSize, hiddenSize } = ARCHITECTURE;
   const rowsOfPart = 100;
   // Its last part is too short.

@@ -105,7 +105,7 @@ test('rows of another memory are refused', () => {
   graphs.close();
 });
 
-test('where ONNX Runtime refuses one range the product is an error, of whichever thread, and the next ones are whole', () => {
+test('if ONNX Runtime refuses one range the product is an error, on any thread, and the next ones are whole', () => {
   using file = GgufFile.open(path);
   const graphs = new DecoderGraphs(file, ARCHITECTURE, 3);
   const refused = graphs.layers[LAYER]!.down[1]!.graph.place;

@@ -69,14 +69,14 @@ const LOADS: Record<string, (harness: Harness) => void> = {
     for (let i = 0; i < 5; i++) harness.step();
     for (const { id } of replies) harness.engine.setPaused(id, true);
   },
-  'many tenants whose streams are read a little at a time': (harness) => {
+  'many tenants with streams that are read a little at a time': (harness) => {
     const replies = Array.from({ length: 32 }, (_, i) =>
       harness.submit({ ...endless, tenant: `loud ${i}`, prompt: `loud ${i}` }),
     );
     for (let i = 0; i < 5; i++) harness.step();
     for (const [i, { id }] of replies.entries()) harness.engine.setPaused(id, i % 8 !== 0);
   },
-  'wide streams, most of which are not read': (harness) => {
+  'wide streams, mostly unread': (harness) => {
     const replies = Array.from({ length: 8 }, (_, i) => harness.submit({ ...endless, n: 16, prompt: `loud ${i}` }));
     for (let i = 0; i < 5; i++) harness.step();
     for (const { id } of replies.slice(1)) harness.engine.setPaused(id, true);
@@ -145,7 +145,7 @@ test.each([
   },
 );
 
-test('a step of a newcomer computes a few tokens of others, who take turns', () => {
+test('a step of a newcomer computes a few tokens of others, in turns', () => {
   const harness = new Harness({
     ...SIZES,
     maxSequences: 128,
@@ -193,7 +193,7 @@ test('tenants that want more than the capacity get equal parts, for any load of 
   expect(Math.max(...counts) / Math.min(...counts)).toBeLessThan(1.25);
 });
 
-test('while a newcomer is served first, streams of others go on', () => {
+test('while a newcomer is served first, streams of others continue', () => {
   const harness = new Harness({ ...SIZES, limits: LIMITS, logits: replying('z'.repeat(2000), 4) });
   const steady = harness.submit({ ...endless, tenant: 'steady', prompt: 'text', adapter: adapter('steady') });
   for (let i = 0; i < 5; i++) harness.step();

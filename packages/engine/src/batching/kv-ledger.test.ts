@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { KvLedger } from './kv-ledger.ts';
 
 describe('KvLedger', () => {
-  test('shared cells count once and are free when the last holder is gone', () => {
+  test('shared cells count once and are free after the last holder has left', () => {
     const ledger = new KvLedger(10, 3);
     const first = ledger.openSlot();
     ledger.append(first, 4);

@@ -63,7 +63,7 @@ test('an adapter without requests is evicted first, for the next one and for req
   expect(names()).toBe('ae');
 });
 
-test('one in use, and an adapter whose load fails, take nothing from others', () => {
+test('an adapter in use, and one that fails to load, take nothing from others', () => {
   const { adapters, clock, names } = open(1);
   adapters.pin(reference('a'));
   clock.now += 10 * MINUTE_MS;

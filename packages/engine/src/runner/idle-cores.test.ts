@@ -5,7 +5,7 @@ import { IdleCores } from './idle-cores.ts';
 it('returns the mean over each window, and nothing in between', () => {
   let idleMs = 1_000_000;
   const idle = new IdleCores(() => idleMs);
-  expect(idle.observe(0), 'where a window begins nothing is known').toBeNull();
+  expect(idle.observe(0), 'nothing is known at the start of a window').toBeNull();
   expect(idle.observe(399)).toBeNull();
   idleMs += 400;
   expect(idle.observe(500)).toBeCloseTo(0.8, 12);

@@ -68,7 +68,7 @@ function compute(runner: PagedDecoder, pieces: readonly Piece[]): Float32Array[]
 }
 const isFinite = (row: Float32Array | undefined) => row?.every(Number.isFinite) === true;
 
-describe('a sequence whose numbers overflow', () => {
+describe('a sequence with numbers that overflow', () => {
   // Finite, as a diverged training may leave them; products with them overflow.
   const overflowing = (runner: PagedDecoder) => adapterOf(runner, 'overflowing', { a: 1e30, b: 1e30 });
 
@@ -131,37 +131,45 @@ test.each([
   [34, 64],
   [32, 30],
   [33, 65],
-])('a model of %i that feeds forward by %i: adapters change their own rows alone', (hiddenSize, feedForwardSize) => {
-  const odd = { ...architecture, hiddenSize, feedForwardSize };
-  const path = join(directory, `odd.${hiddenSize}.${feedForwardSize}.gguf`);
-  writeGguf(path, architectureMetadata(odd), tinyTensors(odd));
-  const runner = open({ numThreads: 2 }, path);
-  const random = randomSource(3);
-  const load = (name: string, scaleOfB: number) =>
-    runner.loadAdapter(
-      writeAdapter(`${path}.${name}`, odd, { rank: 3, alpha: 3 }, (half) => (half === 'b' ? scaleOfB : 0.3) * random()),
-    );
-  const [adapter, idle] = [load('adapter', 0.3), load('idle', 0)];
-  const alone = (of: DecoderAdapter | null) => {
-    runner.forget(0, 0);
-    return compute(runner, [{ sequence: 0, length: 6, adapter: of }])[0];
-  };
-  const [plain, adapted] = [alone(null), alone(adapter)];
-  expect(adapted).not.toEqual(plain);
-  // A second factor of 0 adds nothing.
-  expect(alone(idle)).toEqual(plain);
-  for (const of of [
-    [null, adapter, adapter, idle],
-    [adapter, idle, null, adapter],
-  ]) {
-    for (let sequence = 0; sequence < 4; sequence++) runner.forget(sequence, 0);
-    const rows = compute(
-      runner,
-      of.map((one, sequence) => ({ sequence, length: 6, adapter: one })),
-    );
-    expect(rows).toEqual(of.map((one) => (one === adapter ? adapted : plain)));
-  }
-});
+])(
+  'a model of %i with a feed-forward size of %i: adapters change only their own rows',
+  (hiddenSize, feedForwardSize) => {
+    const odd = { ...architecture, hiddenSize, feedForwardSize };
+    const path = join(directory, `odd.${hiddenSize}.${feedForwardSize}.gguf`);
+    writeGguf(path, architectureMetadata(odd), tinyTensors(odd));
+    const runner = open({ numThreads: 2 }, path);
+    const random = randomSource(3);
+    const load = (name: string, scaleOfB: number) =>
+      runner.loadAdapter(
+        writeAdapter(
+          `${path}.${name}`,
+          odd,
+          { rank: 3, alpha: 3 },
+          (half) => (half === 'b' ? scaleOfB : 0.3) * random(),
+        ),
+      );
+    const [adapter, idle] = [load('adapter', 0.3), load('idle', 0)];
+    const alone = (of: DecoderAdapter | null) => {
+      runner.forget(0, 0);
+      return compute(runner, [{ sequence: 0, length: 6, adapter: of }])[0];
+    };
+    const [plain, adapted] = [alone(null), alone(adapter)];
+    expect(adapted).not.toEqual(plain);
+    // A second factor of 0 adds nothing.
+    expect(alone(idle)).toEqual(plain);
+    for (const of of [
+      [null, adapter, adapter, idle],
+      [adapter, idle, null, adapter],
+    ]) {
+      for (let sequence = 0; sequence < 4; sequence++) runner.forget(sequence, 0);
+      const rows = compute(
+        runner,
+        of.map((one, sequence) => ({ sequence, length: 6, adapter: one })),
+      );
+      expect(rows).toEqual(of.map((one) => (one === adapter ? adapted : plain)));
+    }
+  },
+);
 
 test('the threads that share the columns of products change no bit of a row, with an adapter or without', () => {
   // Widths that several threads share, no two of three parts equal.
@@ -214,7 +222,7 @@ test('logits do not depend on the other rows with logits, with an adapter or wit
     expect(rowsOf(wants)).toEqual(all.map((row, index) => (index >= 40 || wants(index) ? row : null)));
 });
 
-test('adapters that do not fit side by side take turns, and one that does not fit alone is refused', () => {
+test('adapters that do not fit together take turns, and one that never fits is refused', () => {
   const wide = open();
   const { sizeBytes } = adapterOf(wide, 'one');
   const narrow = open({ adapterBytes: 2 * sizeBytes + 64 });
@@ -245,7 +253,7 @@ test('the reported number of tokens fits, though every sequence branches off wit
   for (const row of compute(runner, branches)) expect(row).toEqual(expected);
 });
 
-describe('a model file whose tensors do not fit its sizes', () => {
+describe('a model file with tensors that do not match its sizes', () => {
   const fileWith = (change: (tensor: GgufTensorData) => GgufTensorData | null): string => {
     const path = join(directory, 'malformed.gguf');
     const tensors = tinyTensors(architecture).flatMap((tensor) => change(tensor) ?? []);
@@ -261,7 +269,7 @@ describe('a model file whose tensors do not fit its sizes', () => {
     ['output_norm.weight', [2 * hiddenSize], [hiddenSize]],
     ['output.weight', [hiddenSize, vocabSize - 1], [hiddenSize, vocabSize]],
     ['token_embd.weight', [hiddenSize / 2, vocabSize], [hiddenSize, vocabSize]],
-  ])('%s of [%s] where [%s] is needed is named', (name, dims, needed) => {
+  ])('%s of [%s] is refused: [%s] is needed', (name, dims, needed) => {
     const length = dims.reduce((product, dim) => product * dim, 1);
     const path = fileWith((tensor) => (tensor.name === name ? { name, dims, data: new Float32Array(length) } : tensor));
     expect(() => open({}, path)).toThrow(`${name} is [${dims.join()}], the model needs [${needed.join()}]`);

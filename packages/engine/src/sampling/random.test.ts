@@ -111,7 +111,7 @@ describe('DrawKey', () => {
     expect(Math.max(indices, draws)).toBeLessThan(103.4);
   });
 
-  test('a limit leaves out only who arrives later', () => {
+  test('a limit leaves out only later arrivals', () => {
     const stream = new RandomStream(14n);
     for (let i = 0; i < 2000; i++) {
       const [key, rate, limit] = [stream.drawKey(), 3 * stream.uniform() + 0.01, 2 * stream.uniform()];

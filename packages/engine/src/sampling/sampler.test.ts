@@ -274,7 +274,7 @@ describe('a draw under noise', () => {
     ['plain', {}],
     ['top_p 0.95', { topP: 0.95 }],
   ])(
-    '%s: changes about as often as the distributions differ, where a point on the running sum would far more often',
+    '%s: changes about as often as the distributions differ; a point on the running sum would far more often',
     (name, partial) => {
       const settings = { ...PLAIN, ...partial };
       const random = new RandomStream(31n);

@@ -59,7 +59,7 @@ test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $
   }
 });
 
-test('bytes for less than 256 tokens are refused with those that it takes', () => {
+test('bytes for less than 256 tokens are refused with the needed bytes', () => {
   expect(() => cacheSize(GRAPHS, METADATA, { capacityTokens: null, cacheBytes: 50e6, maxSequences: 128 })).toThrow(
     'a cache of 50 MB holds fewer than 256 tokens of this model with 128 sequences: it needs 200 MB (raise --cache-megabytes, or lower --max-sequences)',
   );

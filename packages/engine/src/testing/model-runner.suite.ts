@@ -132,7 +132,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       expect(gap(expected[0]!, expected[1]!)).toBeGreaterThan(harness.tolerance);
     });
 
-    it('shares a prefix that outlives its first holder, and each goes on by itself', async () => {
+    it('shares a prefix that outlives its first holder, and each continues by itself', async () => {
       const length = Math.ceil(8 / runner.shareGranularity) * runner.shareGranularity;
       const tokens = prompt(length);
       const [one, other] = prompt(2, length + 1) as [number, number];
@@ -149,7 +149,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       expect(gap(goesOn, await alone([...tokens, one, other]))).toBeLessThanOrEqual(harness.tolerance);
     });
 
-    it('forgets from a position on, and goes on from there', async () => {
+    it('forgets from a position on, and continues from there', async () => {
       const tokens = prompt(12);
       await compute([{ sequence: 0, tokens }]);
       runner.forget(0, 5);

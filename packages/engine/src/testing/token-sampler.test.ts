@@ -40,7 +40,7 @@ async function collect(
 const idsOf = (steps: readonly SampledTokens[], index = 0): number[] =>
   steps.filter((step) => step.index === index).flatMap(({ tokenIds }) => tokenIds);
 
-describe('sampling by token ids alone', () => {
+describe('sampling by token ids only', () => {
   const asked: Omit<RequestOptions, 'prompt'> = {
     n: 3,
     maxTokens: 20,
@@ -155,7 +155,7 @@ describe('an end that is not the reply’s', () => {
 
 test.each<[string, readonly number[], EngineSampleParams, string, string | null]>([
   ['an empty prompt', [], params(), 'engine.invalid_request', 'prompt'],
-  ['an id that is none', [VOCAB_SIZE], params(), 'engine.invalid_request', 'prompt'],
+  ['an invalid id', [VOCAB_SIZE], params(), 'engine.invalid_request', 'prompt'],
   ['a prompt that leaves no room', PROMPT.flatMap(() => PROMPT), params(), 'context_length_exceeded', 'prompt'],
   ['a minimum beyond the context', PROMPT, params({ minTokens: 20 }), 'engine.invalid_request', 'minTokens'],
   ['settings out of range', PROMPT, params({ sampling: { topP: 0 } }), 'engine.invalid_request', 'topP'],

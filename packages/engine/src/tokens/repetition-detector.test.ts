@@ -22,7 +22,7 @@ function endsInRepetition(
   return false;
 }
 
-test('any reply: a repetition is found at the token where the definition finds it', () => {
+test('any reply: a repetition is found at the token of the definition', () => {
   let numFound = 0;
   fc.assert(
     fc.property(

@@ -100,7 +100,7 @@ describe('a runner that draws', () => {
     expect(there.harness.runner.numRowsRead).toBe(here.harness.runner.numRowsRead);
   });
 
-  test('draws the same where minTokens end in the middle of the reply', async () => {
+  test('draws the same if minTokens end in the middle of the reply', async () => {
     const requests = [{ ...sampled(3n), minTokens: 4 }];
     const here = await answersOf({}, requests);
     const there = await answersOf({ drawsOnDevice: true }, requests);
@@ -124,7 +124,7 @@ describe('a runner that draws', () => {
     expect([reply.tokenIds(), reply.text(), reply.logprobs()]).toEqual(here.answers[0]);
   });
 
-  test('and finds no possible token fails the request alone', async () => {
+  test('and finds no possible token fails only the request', async () => {
     const nan = new Harness({
       drawsOnDevice: true,
       logits: (_tokens, path, row) => void row.fill(path === null ? 0 : -Infinity),

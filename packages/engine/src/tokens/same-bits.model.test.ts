@@ -74,7 +74,7 @@ test('a cache that holds next to nothing, preemption and eviction change no bit'
   expect(tiny.answers).toEqual(large.answers);
 });
 
-test('each request alone has the bits that it has in company', () => {
+test('each request has the same bits alone and together with others', () => {
   const all = requests();
   const together = answersOf({ capacityTokens: 8192, maxSequences: 64 }, all);
   for (const [i, one] of all.entries())

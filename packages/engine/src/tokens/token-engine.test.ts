@@ -60,7 +60,7 @@ describe('a request', () => {
     expect(reply.events.at(-1)?.kind).toBe('completed');
   });
 
-  test('choice i of seed s is the choice of seed s + i alone, and an equal request gives equal tokens', () => {
+  test('choice i of seed s is the single choice of seed s + i, and an equal request gives equal tokens', () => {
     const sampling = { temperature: 1.3, topP: 0.9, seed: 70n };
     const harness = new Harness();
     const four = harness.submit({ n: 4, sampling, maxTokens: 20 });
@@ -75,7 +75,7 @@ describe('a request', () => {
     }
   });
 
-  test('logprobs come for every token with the end token, its bytes, and exactly k entries of which the sampled is first', () => {
+  test('logprobs come for every token and the end token, with its bytes and exactly k entries, the sampled one first', () => {
     const harness = new Harness({
       logits: (tokens, _path, row) => {
         row.fill(-Infinity);
@@ -300,7 +300,7 @@ describe('batching', () => {
 describe('priority', () => {
   const urgent = { prompt: 'urgent', priority: -1, maxTokens: 4, ignoreEos: true };
 
-  test('an urgent request takes slots and cells from the least urgent, which goes on later as if nothing had been', () => {
+  test('an urgent request takes slots and cells from the least urgent, which resumes later with the same result', () => {
     const options = { maxTokens: 25, ignoreEos: true, sampling: { temperature: 1, seed: 4n } };
     for (const sizes of [{ limits: { maxRunning: 2 } }, { capacityTokens: 64 }]) {
       const harness = new Harness(sizes);
@@ -339,7 +339,7 @@ describe('priority', () => {
 });
 
 describe('memory', () => {
-  test('a preempted sequence keeps its sampled tokens and goes on with the same random numbers', () => {
+  test('a preempted sequence keeps its sampled tokens and resumes with the same random numbers', () => {
     const options = { maxTokens: 30, sampling: { temperature: 1, seed: 3n }, ignoreEos: true };
     const prompts = ['a'.repeat(10), 'b'.repeat(10), 'c'.repeat(10)];
     const harness = new Harness({ capacityTokens: 64 });
@@ -439,7 +439,7 @@ describe('failures', () => {
     expect(new Harness().submit(options).failed).toMatchObject({ code: 'engine.invalid_request', param });
   });
 
-  test('an aborted request ends at the next step with all its choices, others go on', () => {
+  test('an aborted request ends at the next step with all its choices, others continue', () => {
     const harness = new Harness();
     const aborted = harness.submit({ n: 3, sampling: { temperature: 1 }, ignoreEos: true });
     const other = harness.submit({ ignoreEos: true });

@@ -90,14 +90,14 @@ describe('a last message that is left open', () => {
     expect(byteTokenizer.decode(promptTokenIds)).toBe('<|im_start|>assistant\nsay <|im_end|>');
   });
 
-  test('whose template trims keeps its header', () => {
+  test('with a template that trims keeps its header', () => {
     const trimming = CHATML.replace('message.content', '(message.content | trim)');
     expect(promptText({ prompt: chat([user, { role: 'assistant', content: ' x \n' }], open) }, trimming)).toBe(
       `${start}x`,
     );
   });
 
-  test('is refused where the template leaves it out, there is none, or a new one is asked for', () => {
+  test('is refused if the template leaves it out, there is none, or a new one is requested', () => {
     const dropping = CHATML.replace('message.content', "'…'");
     const refusal = (prompt: ChatPrompt, source = CHATML): unknown =>
       submit({ prompt }, { template: new ChatTemplate(byteTokenizer, source) }).failed;
@@ -177,7 +177,7 @@ describe('a long chat', () => {
   const rendered = async (template: ChatTemplate, prompt: ChatPrompt) =>
     await renderChat(prompt, { template, templateSandbox: null }, AbortSignal.timeout(60_000));
 
-  test('is rendered on another thread while others go on, and becomes the same prompt', async () => {
+  test('is rendered on another thread while others continue, and becomes the same prompt', async () => {
     const { asked, template, harness } = held();
     const reply = harness.submit({ prompt: long, tenant: 'a', maxTokens: 1 });
     const short = harness.submit({ prompt: chat([user]), maxTokens: 3, ignoreEos: true });
@@ -262,7 +262,7 @@ describe('a template of the request', () => {
     return { harness, sandbox, calls: () => numCalls, own: (rest = {}) => harness.submit({ prompt, ...rest }) };
   }
 
-  test('is rendered on another thread while other requests go on, and then runs', async () => {
+  test('is rendered on another thread while other requests continue, and then runs', async () => {
     const { harness, sandbox, calls, own } = held();
     const reply = own();
     const other = harness.submit({ maxTokens: 3, ignoreEos: true });

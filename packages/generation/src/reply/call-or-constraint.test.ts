@@ -93,7 +93,7 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
     }
   });
 
-  test('is held to the constraint alone where calls are not the model’s to make', () => {
+  test('is held only to the constraint if the model may not choose calls', () => {
     expect(outcome(call, source, { toolChoice: 'none' }).text).toMatch(/^\{"name":"/);
     expect(harness.reply(call, { constraint: ANSWER }, source).text()).toMatch(/^\{"name":"/);
   });
@@ -203,7 +203,7 @@ describe('a call next to a constraint', () => {
     expect(outcome(text, MISTRAL).calls).toEqual(['f{"x": 1}', 'g{}']);
   });
 
-  test('of one of too many tools cannot come: the constraint holds, as it would alone', () => {
+  test('of one of too many tools cannot come: only the constraint holds', () => {
     const tools = Array.from({ length: 400 }, (_, index) => tool(`f${index}`));
     expect(outcome(call('{}'), HERMES, { tools }).text).toMatch(/^\{"name":"/);
   });

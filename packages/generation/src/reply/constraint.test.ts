@@ -43,7 +43,7 @@ describe('a constraint', () => {
     expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: null });
   });
 
-  test('that could go on leaves both: the model decides', () => {
+  test('that could continue leaves both: the model decides', () => {
     expect(reply(wanting('x'), { constraint: { min: 1, max: 5 } }).text()).toBe('7');
     const likesDigits: LogitsScript = (_tokens, _path, row) => {
       row.fill(0);
@@ -146,7 +146,7 @@ describe('a constraint that starts after a marker', () => {
     expect(answer.finished()).toMatchObject({ finishReason: 'stop' });
   });
 
-  test('never begins where the marker does not come', () => {
+  test('never starts if the marker does not come', () => {
     const answer = reply(wanting('no thinking'), { constraint, constraintStartsAfter: '</think>', maxTokens: 30 });
     expect(answer.text()).toBe('no thinking');
   });
@@ -178,7 +178,7 @@ describe('a constraint that fails', () => {
   const spec = (broken: DigitSpec['broken']): DigitSpec => ({ min: 2, max: 2, broken: broken! });
 
   test.each(['fillMask', 'accept', 'clone', 'refuses', 'allows nothing'] as const)(
-    '%s: fails its request alone',
+    '%s: fails only its request',
     (broken) => {
       const harness = harnessFor(mixedLogits);
       const bad = harness.submit({ constraint: spec(broken), n: 2, sampling: { temperature: 1 } });
@@ -209,7 +209,7 @@ describe('a constraint that fails', () => {
     });
   });
 
-  test('masks that leave no token to begin with are refused and named', () => {
+  test('masks that leave no first token are refused and named', () => {
     const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
     const naming = (param: string, ...others: string[]): object => ({
       code: 'engine.invalid_request',
@@ -258,7 +258,7 @@ describe('a constraint that fails', () => {
     ['greedy', { temperature: 0 }],
     ['drawn', { temperature: 1 }],
     ['truncated', { temperature: 1, topP: 0.5, topK: 3, minP: 0.1, topNSigma: 1 }],
-  ])('no token left, %s: that request fails once, with all its choices, and its neighbours go on', (_, sampling) => {
+  ])('no token left, %s: that request fails once, with all its choices, and its neighbours continue', (_, sampling) => {
     for (const logprobsMode of ['raw', 'processed'] as const) {
       const harness = harnessFor(mixedLogits);
       const others = { maxTokens: 6, ignoreEos: true, sampling: { temperature: 1, seed: 3n } };

@@ -72,7 +72,7 @@ describe('a reply that continues a text', () => {
     expect(replyTo(started, '{"a": 1}', SCHEMA)).toMatch(/^refused: .*the text to continue \(.*\) cannot start a text/);
   });
 
-  test('starts the JSON where the text ended with thoughts', () => {
+  test('starts the JSON if the text ended with thoughts', () => {
     expect(replyTo('<think>Hm.', `</think>${WHOLE}`, SCHEMA, { source: OPENED })).toBe(`</think>${WHOLE}`);
     expect(replyTo('<think>Hm.</think>\n\n{"a": 2,', ' "b": ""}', SCHEMA)).toBe(' "b": ""}');
     expect(replyTo('<think>Hm.</think>', WHOLE, SCHEMA)).toBe(WHOLE);

@@ -25,13 +25,13 @@ describe('a reply that is read', () => {
     expect(answer.completed?.usage.reasoningTokens).toBe('I see.'.length);
   });
 
-  test('goes on with the reasoning that its prompt has opened', () => {
+  test('continues the reasoning that its prompt has opened', () => {
     const answer = reply('Hm</think>Yes', { reply: reading({ toolChoice: 'none' }) }, OPENED);
     expect(sum(answer)).toEqual({ content: 'Yes', reasoning: 'Hm', calls: [] });
     expect(answer.completed?.usage.reasoningTokens).toBe(2);
   });
 
-  test('is content where the prompt has closed the block', () => {
+  test('is content if the prompt has closed the block', () => {
     const answer = reply('Hm</think>Yes', {
       reply: reading({ toolChoice: 'none' }),
       prompt: prompt({ enable_thinking: false }),
@@ -48,7 +48,7 @@ describe('a reply that is read', () => {
     expect(unasked.finished()).not.toHaveProperty('parsed');
   });
 
-  test('is refused where calls come in a format that is not known', () => {
+  test('is refused if calls come in an unknown format', () => {
     const unknown = `${TURNS}{% if tools %}{{ tools | tojson }}{{ '<call>' }}{% endif %}`;
     const { failed } = reply('x', { reply: reading() }, unknown);
     expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'reply.toolChoice' });
@@ -143,7 +143,7 @@ describe('a constraint on a reply that may reason', () => {
     });
   });
 
-  test('begins at once where the prompt has closed the block', () => {
+  test('starts at once if the prompt has closed the block', () => {
     const answer = reply('<think>a</think>yes', { ...asked, prompt: prompt({ enable_thinking: false }) });
     expect(answer.text()).toMatch(/^(yes|no)$/);
   });

@@ -57,7 +57,7 @@ function run(
 }
 
 describe('stop strings', () => {
-  test('only text that may begin a stop string is held back', () => {
+  test('only the possible start of a stop string is held back', () => {
     expect(run('a<b<<end>c', { stop: ['<end>'] })).toEqual({
       chunks: ['a', '', '<b', '', '<', '', '', '', ''],
       text: 'a<b<',
@@ -74,7 +74,7 @@ describe('stop strings', () => {
     under.push(60);
     expect(under.push(EOS)).toEqual({ text: '<', finish: { reason: 'stop', stopReason: null } });
   });
-  test('the match that ends first wins; of those that end together the first in the list', () => {
+  test('the match that ends first wins; the first in the list, if several end together', () => {
     expect(run('xabcd', { stop: ['abcd', 'bc'] }).finish).toEqual({ reason: 'stop', stopReason: 'bc' });
     expect(run('xabcd', { stop: ['c', 'abc'] })).toMatchObject({ text: 'xab', finish: { stopReason: 'c' } });
     expect(run('xabcd', { stop: ['abc', 'c'] })).toMatchObject({ text: 'x', finish: { stopReason: 'abc' } });
@@ -153,7 +153,7 @@ describe('stop tokens', () => {
   test('an end token on the last place is a stop, not a length', () => {
     expect(detector({ maxTokens: 1 }).push(EOS).finish?.reason).toBe('stop');
   });
-  test('ignoreEos goes on, unless the id is asked for', () => {
+  test('ignoreEos continues, unless the id is requested', () => {
     expect(detector({ ignoreEos: true }).push(EOS).finish).toBeNull();
     expect(detector({ ignoreEos: true, stopTokenIds: new Set([EOS]) }).push(EOS).finish).toEqual({
       reason: 'stop',
@@ -200,7 +200,7 @@ describe('stop strings at their limit', () => {
   });
 });
 
-test('a stop string does not go on across the reasoning between two messages', () => {
+test('a stop string does not span the reasoning between two messages', () => {
   const part = (channel: string, text: string) => `<|start|>a<|channel|>${channel}<|message|>${text}<|end|>`;
   const text = part('commentary', 'ST') + part('analysis', 'STOP') + part('final', 'OP');
   const channels = { stop: ['STOP'], reasoning: { kind: 'channels' } } as const;

@@ -30,13 +30,13 @@ const parts = (transcript: Parameters<typeof sum>[0]): string => {
 };
 
 describe('a thinking budget', () => {
-  test.each([0, 1, 3, 7])('of %i tokens is how long a block may be that the reply opens', (budget) => {
+  test.each([0, 1, 3, 7])('of %i tokens limits a block that the reply opens', (budget) => {
     const answer = harness.reply(`<think>${THOUGHT}`, thinking(budget));
     expect(parts(answer)).toBe(limited(THOUGHT, budget));
     expect(answer.completed?.usage.reasoningTokens).toBe(budget);
   });
 
-  test.each([0, 1, 3, 7])('of %i tokens is how long one may be that the prompt has opened', (budget) => {
+  test.each([0, 1, 3, 7])('of %i tokens limits a block that the prompt has opened', (budget) => {
     expect(parts(harness.reply(THOUGHT, thinking(budget), OPENED))).toBe(limited(THOUGHT, budget));
   });
 
@@ -54,7 +54,7 @@ describe('a thinking budget', () => {
     expect(harness.reply('\n <think>abcd</think>x', thinking(3)).text()).toBe('\n <think>abc</think></think>x');
   });
 
-  test('leaves replies alone that do not reason', () => {
+  test('does not change replies without reasoning', () => {
     expect(harness.reply('Hm.<think>abc', thinking(0)).text()).toBe('Hm.<think>abc');
     const closed = { prompt: prompt({ enable_thinking: false }) };
     expect(harness.reply('<think>abc', thinking(0, closed)).text()).toBe('<think>abc');
@@ -62,7 +62,7 @@ describe('a thinking budget', () => {
     expect(harness.reply('<think>abc', thinking(0), TURNS).text()).toBe('<think>abc');
   });
 
-  test('writes a marker of several tokens whole, and goes on where the model has begun it', () => {
+  test('writes a marker of several tokens whole, and continues one that the model has started', () => {
     // The marker replaces eight tokens here, those of `defgh</t`.
     expect(parts(spelled.reply(`<think>${THOUGHT}`, thinking(3)))).toBe('abc|hink>Yes.');
     const begun = spelled.reply('<think>ab</thirsty and more</think>', thinking(6));
@@ -109,7 +109,7 @@ describe('a thinking budget', () => {
     expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: '</think>' });
   });
 
-  test('waits for minTokens where the marker would end the reply, and only there', () => {
+  test('waits for minTokens only if the marker would end the reply', () => {
     const id = harness.idOf('</think>');
     const stopping = thinking(3, { stopTokenIds: [id], minTokens: 5 });
     const ended = harness.reply(THOUGHT, stopping, OPENED);

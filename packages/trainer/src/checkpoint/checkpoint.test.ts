@@ -120,7 +120,7 @@ describe('a checkpoint', () => {
     expect(other.tensors.map(({ value }) => value)).toEqual(lora.tensors.map(({ value }) => value));
   });
 
-  it('starts the optimizer afresh where its state was deleted or belongs to another objective', () => {
+  it('restarts the optimizer if its state was deleted or belongs to another objective', () => {
     const { lora } = write();
     const path = join(checkpoint, 'optimizer.safetensors');
     const { tensors } = readSafetensors(path);
@@ -171,7 +171,7 @@ describe('a checkpoint', () => {
     ['is overwritten', (name) => writeFileSync(file(name), Buffer.alloc(readFileSync(file(name)).length))],
   ];
   it.each(FILES.flatMap((name) => damages.map(([what, damage]) => [name, what, damage] as const)))(
-    'whose %s %s is refused with the name of that file, and changes nothing',
+    'with a %s that %s is refused with the name of that file, and changes nothing',
     (name, _what, damage) => {
       write();
       expect(refusalAfter(() => damage(name))).toMatchObject(
@@ -180,7 +180,7 @@ describe('a checkpoint', () => {
     },
   );
   it.each(['adapter_model.safetensors', 'optimizer.safetensors', 'SHA256SUMS'])(
-    'whose %s is that of another step is refused',
+    'with a %s of another step is refused',
     (name) => {
       write();
       expect(refusalAfter(() => replaceByOther(name))).toMatchObject(
@@ -192,7 +192,7 @@ describe('a checkpoint', () => {
     ['is cut off', () => truncate('SHA256SUMS')],
     ['is empty', () => writeFileSync(file('SHA256SUMS'), '')],
     ['is binary', () => writeFileSync(file('SHA256SUMS'), Buffer.alloc(100, 255))],
-  ])('whose SHA256SUMS %s is refused', (_name, damage) => {
+  ])('with SHA256SUMS that %s is refused', (_name, damage) => {
     write();
     expect(refusalAfter(damage)).toMatchObject(refused('trainer.checkpoint_damaged', /^SHA256SUMS is damaged: /));
   });

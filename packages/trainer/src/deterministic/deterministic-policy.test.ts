@@ -106,7 +106,7 @@ function sampled(decoder: PagedDecoder, adapter: DecoderAdapter | null, numAtOnc
 }
 
 describe.each(Object.keys(TINY_ARCHITECTURES) as Name[])('%s', (name) => {
-  test('rows have the bits of sequences that were sampled alone or together, with the adapter and without', async () => {
+  test('rows have the bits of sequences sampled alone or together, with the adapter and without', async () => {
     const { modelPath, own, policy } = await openPolicy(name);
     kept(policy);
     randomizeAdapter(policy.lora, randomSource(9));

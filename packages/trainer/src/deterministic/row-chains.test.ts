@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { packTrie } from '../testing/pack-trie.ts';
 import { rowChains } from './row-chains.ts';
 
-test('a chain is as long as its tokens follow each other, and parts where its sequence does', () => {
+test('a chain is as long as its tokens follow each other, and splits with its sequence', () => {
   const sequence = (...tokenIds: number[]) => ({ tokenIds, numPrompt: 1 });
   const row = packTrie([
     [sequence(1, 2, 3, 4), sequence(1, 2, 3, 5, 6), sequence(1, 2, 3, 5, 7), sequence(1, 8)],

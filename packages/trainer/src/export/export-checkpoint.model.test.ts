@@ -166,7 +166,7 @@ describe('an export', () => {
     },
   );
 
-  test('whose files compute something else fails', async () => {
+  test('with files that compute something else fails', async () => {
     // alpha of llama.cpp's adapter file is that of another configuration.
     const lora: LoraConfig = { ...DEFAULT_LORA_CONFIG, rank: 2, alpha: 4 };
     const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);

@@ -107,7 +107,7 @@ const plain = (_module: string, rank: number) => 6 / rank;
 const UNSLOTH =
   '(?:.*?(?:language|text).*?(?:self_attn|mlp).*?(?:q_proj|down_proj).*?)|(?:\\bmodel\\.layers\\.[\\d]{1,}\\.(?:self_attn|mlp)\\.(?:(?:q_proj|down_proj)))';
 
-describe('an adapter whose modules differ', () => {
+describe('an adapter with different modules', () => {
   test.each<[string, object, (module: string) => number | null, (module: string, rank: number) => number, number]>([
     ['rank-stabilised', { use_rslora: true }, every, (_, rank) => 6 / Math.sqrt(rank), 2],
     ['targets as an expression', { target_modules: UNSLOTH }, every, plain, 2],

@@ -58,7 +58,7 @@ it('looks at a bounded part of a row, as much of it as it takes to find somethin
   ]);
 });
 
-it('is left out where the learner cannot compute the base model', async () => {
+it('is left out if the learner cannot compute the base model', async () => {
   const { parts, asked } = scripted('none');
   expect(await baseDistance(row(3, [1, 2]), 5, parts)).toEqual({});
   expect(asked).toEqual([]);
@@ -83,7 +83,7 @@ describe('the distance to the weights that training on rollouts began with', () 
     expect(asked[0]!.options).toMatchObject({ under: beganFrom });
   });
 
-  it('is left out when they are gone, before the job or during it, and where the learner cannot compute them', async () => {
+  it('is left out if they are gone, before the job or during it, or if the learner cannot compute them', async () => {
     const { parts } = scripted('base');
     const beganFrom = { version: 'checkpoints/3' };
     expect(await startDistance({ startFrom: 'checkpoints/9', beganFrom: 'gone' }, known, parts)).toEqual({});

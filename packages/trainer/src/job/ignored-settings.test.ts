@@ -20,7 +20,7 @@ test.each([
   expect(ignoredSettingsWarning(kind, keys)).toMatchObject({ code: 'ignored_settings', message, value: keys.length });
 });
 
-test('a job whose settings all act warns of none, and one of very many names some', () => {
+test('a job with only effective settings has no warning, and one with very many ignored ones names some', () => {
   expect(ignoredSettingsWarning('rl', [])).toBeNull();
   const many = Array.from({ length: 1000 }, (_, index) => `unknown_${index}`);
   expect(ignoredSettingsWarning('rl', many)?.message).toMatch(/ and 990 more have no effect/);

@@ -124,7 +124,7 @@ it.each<[string, TrainingConfigInput, Partial<TrainingJob>]>([
   expect(running.learner.calls).toEqual([]);
 });
 
-it('a learner that is lost in any call is gone on from with another session, from the last snapshot', async () => {
+it('a learner lost in any call is replaced by another session, from the last snapshot', async () => {
   const whole = new ScriptedLearner();
   const expected = await runTrainingJob(
     job({ stepPerRow: true, gradientSteps: null }, { snapshots: 'whole' }),

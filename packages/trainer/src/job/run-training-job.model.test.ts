@@ -174,7 +174,7 @@ describe('a job on the real model', () => {
     console.log(`digest of both runs ${result.digest}`);
   }, 600_000);
 
-  it('goes on after being cut off, to the same digest', async () => {
+  it('continues after being cut off, to the same digest', async () => {
     await expect(run('resumed', config, null, 0)).rejects.toMatchObject({ code: 'trainer.cancelled' });
     expect(readdirSync(directory)).not.toContain('resumed');
     const { result, events } = await run('resumed', config);

@@ -275,7 +275,7 @@ describe('runTrainingJob', () => {
     ],
     ['of several rows a step', ACCUMULATED],
     ['of several rows a step, with a KL term and a bonus', { ...ACCUMULATED, klPenaltyCoef: 0.1, entropyCoef: 0.1 }],
-  ])('goes on after being cut off, with the same events and the same digest (%s)', async (_name, config) => {
+  ])('continues after being cut off, with the same events and the same digest (%s)', async (_name, config) => {
     const whole = parts();
     const expected = await runTrainingJob(
       job(config, { snapshots: join(directory, 'work-whole'), output: join(directory, 'whole') }),
@@ -318,7 +318,7 @@ describe('runTrainingJob', () => {
     }
   });
 
-  it('goes on after a crash inside a step', async () => {
+  it('continues after a crash inside a step', async () => {
     const expected = await runTrainingJob(
       job(SMALL_ROWS, { snapshots: join(directory, 'w'), output: join(directory, 'o') }),
       parts(),
@@ -338,7 +338,7 @@ describe('runTrainingJob', () => {
     expect(resumed.model.numBackwards).toBe(expected.numGradientSteps - 2);
   });
 
-  it.each([false, true])('goes on after a crash in any row of a step (cancelled: %s)', async (isCancelled) => {
+  it.each([false, true])('continues after a crash in any row of a step (cancelled: %s)', async (isCancelled) => {
     const expected = await runTrainingJob(
       job(ACCUMULATED, { snapshots: join(directory, 'w'), output: join(directory, 'o') }),
       parts(),
@@ -410,7 +410,7 @@ describe('runTrainingJob', () => {
     expect(other.model.numBackwards).toBe(expected.numGradientSteps);
   });
 
-  it('goes on from a checkpoint with its momentum', async () => {
+  it('continues from a checkpoint with its momentum', async () => {
     const first = job(SMALL_ROWS, { output: join(directory, 'step1'), snapshots: join(directory, 'w1') });
     await runTrainingJob(first, parts());
     const second = (name: string) =>
@@ -540,7 +540,7 @@ describe('runTrainingJob', () => {
     expect(existsSync(join(directory, 'out.partial'))).toBe(false);
   });
 
-  it('is cancelled before it begins', async () => {
+  it('is cancelled before it starts', async () => {
     await expect(runTrainingJob(job(), parts({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
       code: 'trainer.cancelled',
     });
@@ -574,7 +574,7 @@ describe('other terms than the rewards', () => {
     if (isFed) expect(result.metrics).toMatchObject({ num_groups_regularized: 2, num_trajectories_trained: 3 });
   });
 
-  it('go on moving the policy when rewards have stopped differing', async () => {
+  it('keep moving the policy when rewards have stopped differing', async () => {
     // First away from the base model, by rewards.
     const start = join(directory, 'start');
     await runTrainingJob(

@@ -78,7 +78,7 @@ const withoutTraces = (events: readonly TrainerEvent[]) =>
   events.map((event) => (event.kind === 'gradient_step' ? { index: event.index, metrics: event.metrics } : event));
 
 it.each(['rl', 'sft'] as const)(
-  'a job of the kind %s goes on elsewhere from each of its snapshots, equal to the bit',
+  'a job of the kind %s continues on another machine from each of its snapshots, equal to the bit',
   async (kind) => {
     const whole = machine('whole');
     const expected = await run[kind](whole.parts());

@@ -142,7 +142,7 @@ it('a job that resumes after a crash reports the traces of its finished steps ag
 
 it('each submitted trajectory has its outcome, and its advantage in its group', async () => {
   const [started] = await run();
-  if (started?.kind !== 'training_started') throw new Error('a job begins with its start');
+  if (started?.kind !== 'training_started') throw new Error('the events of a job start with its start');
   expect(started.outcomes?.map((group) => group.map(({ outcome }) => outcome))).toEqual([
     ...Array.from({ length: 4 }, () => ['trained', 'trained']),
     ['equal_rewards', 'equal_rewards'],
@@ -167,7 +167,7 @@ it('a trace takes a few bytes a token', () => {
   const tokenBytes = (id: number) => Buffer.from(`tok${id % 100}`);
   const trace = encodeTokenTrace([sequence, sequence], tokenBytes);
   console.log(
-    `a trace: ${(trace.length / (2 * numTokens)).toFixed(1)} bytes a token, 2 × ${numTokens} of which 400 each are trained`,
+    `a trace: ${(trace.length / (2 * numTokens)).toFixed(1)} bytes per token, 2 × ${numTokens}, 400 of each trained`,
   );
   const [read, second] = decodeTokenTrace(trace);
   expect(second).toEqual(read);

@@ -93,7 +93,7 @@ it('are those of the adapter that drew the tokens, for any start of the job', as
   }
 });
 
-it('choices whose adapter is gone are not trained', async () => {
+it('choices are not trained if their adapter is gone', async () => {
   const { metrics, data } = await train([drawn(NOT_REPORTED, 'gone')]);
   expect(metrics).toEqual({});
   expect(data).toMatchObject({ refused_choices: { policy_gone: 3 }, num_trainable_tokens: 0 });

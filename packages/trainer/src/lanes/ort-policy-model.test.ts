@@ -189,7 +189,7 @@ test.each([
   ['two threads', { numThreads: 2 }],
   ['three threads, in many pieces', { numThreads: 3, chunkTokens: 3, queryBlockTokens: 4 }],
   ['three threads, recomputing every layer', { numThreads: 3, memoryBudgetBytes: 0 }],
-  ['five threads, of which one has no thread of its own', { numThreads: 5 }],
+  ['five threads, one of them without a thread of its own', { numThreads: 5 }],
 ] satisfies [string, OrtPolicyModelOptions][])('%s changes nothing', async (name, options) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);
@@ -345,7 +345,7 @@ test.each([1, 2])('%d threads: a reset policy computes the same as a new one', a
   expect(await passes(used, [longer], weights)).toEqual(await passes(fresh, [longer], weights));
 });
 
-test('only the same adapter begins anew, and nothing that was cancelled or closed', async () => {
+test('only the same adapter can be reset, and nothing that was cancelled or closed', async () => {
   const model = tinyModel();
   expect(model.restartAdapter({ ...LORA, rank: 4 })).toBe(false);
   expect(model.restartAdapter({ ...LORA, targets: ['q'] })).toBe(false);

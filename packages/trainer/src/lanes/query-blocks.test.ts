@@ -24,7 +24,7 @@ test.each([1, 2, 3, 4, 6, 14])('blocks of at most %d queries show each query its
   expect(visible).toEqual([[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 4], [0, 1, 4, 5], [6]]);
 });
 
-test('a block that is half full ends where a branch begins', () => {
+test('a half full block ends at the start of a branch', () => {
   expect(blocksOf(6).map(({ start, end }) => [start, end])).toEqual([
     [0, 4],
     [4, 7],

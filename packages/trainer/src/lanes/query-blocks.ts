@@ -59,7 +59,7 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
       for (let open = parents[token - 1]!; open !== parent; open = parents[open]!) {
         assert(
           open >= 0,
-          `the row is not in depth-first order: token ${token} continues ${parent}, whose branch had ended`,
+          `the row is not in depth-first order: token ${token} continues ${parent} after the end of its branch`,
         );
       }
     }

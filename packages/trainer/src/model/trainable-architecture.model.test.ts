@@ -42,7 +42,7 @@ const CASES: readonly [string, Case][] = [
     },
   ],
   [
-    'llama with a rope factor alone, which is linear',
+    'llama with only a rope factor, which is linear',
     { differences: { ropeScale: 2 }, metadata: { 'llama.rope.scaling.factor': 2 } },
   ],
   [

@@ -61,7 +61,7 @@ function slopes(tokens: readonly Token[], config: LossConfig): number[] {
   });
 }
 
-it('leaves out tokens that moved too far to where their advantage pushes, and no others', () => {
+it('leaves out only tokens that moved too far in the direction of their advantage', () => {
   const tokens: Token[] = [
     { now: 0.9, before: 0.6, advantage: 1, weight: 1 },
     { now: 0.3, before: 0.6, advantage: 1, weight: 1 },

@@ -76,7 +76,7 @@ describe('adamWStep', () => {
     expect(one.value[2]).toBe(1);
   });
 
-  it('clips nothing where the norm may be infinite', () => {
+  it('clips nothing if the norm may be infinite', () => {
     const values = [Infinity, 1e30].map((maxGradNorm) => {
       const one = tensor(0, [0.5, -3, 2]);
       const state = freshOptimizerState([one]);

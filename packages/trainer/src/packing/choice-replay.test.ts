@@ -111,7 +111,7 @@ describe('ReplayLedger', () => {
   });
 });
 
-describe('choices whose distribution is not known', () => {
+describe('choices with an unknown distribution', () => {
   const unreported = { ...traced(), logprobs: Float32Array.of(-1, Number.NaN, -1) };
   const CASES: readonly [reason: string, fields: Partial<ChoiceItem>][] = [
     ['too_large', { sampling: sampling({ topP: 0.9 }, null) }],

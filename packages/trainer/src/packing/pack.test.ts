@@ -87,7 +87,7 @@ describe('packRows', () => {
     );
   });
 
-  it('numbers histories by row, counts unshared tokens, and depends on the seed alone', () => {
+  it('numbers histories by row, counts unshared tokens, and depends only on the seed', () => {
     fc.assert(
       fc.property(sequences, fc.integer(), (input, seed) => {
         const rows = packRows(input, ROW_TOKENS, seed);

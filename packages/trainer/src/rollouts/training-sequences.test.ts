@@ -354,7 +354,7 @@ describe('validateGroups', () => {
       'trainer.reward_not_finite',
       'group 1, trajectory 1: the reward must be a finite number, got Infinity',
     ],
-  ])('refuses %s, saying where', (_name, bad, code, text) => {
+  ])('refuses %s, with its position', (_name, bad, code, text) => {
     expect(() => validateGroups([group(answer(1, 'fine')), bad], VOCABULARY_SIZE, false)).toThrow(
       expect.objectContaining({ code, message: text }),
     );

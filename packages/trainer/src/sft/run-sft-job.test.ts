@@ -119,7 +119,7 @@ describe('runSftJob', () => {
     losses.slice(1).forEach((loss, i) => expect(loss).toBeLessThan(losses[i]!));
   });
 
-  it('gives the same digest again, and goes on after being cut off with the same events and the same digest', async () => {
+  it('gives the same digest again, and continues after being cut off with the same events and the same digest', async () => {
     const whole = parts();
     const settings: SftConfigInput = { epochs: 2, learningRateSchedule: 'cosine', learningRateWarmupSteps: 1 };
     const expected = await runSftJob(job(settings, { name: 'whole' }), whole);
@@ -146,7 +146,7 @@ describe('runSftJob', () => {
     }
   });
 
-  it('does not go on from the snapshot of other batches', async () => {
+  it('does not continue from the snapshot of other batches', async () => {
     const first = job({ batchSize: 1 }, { name: 'a' });
     await runSftJob(first, parts());
     expect(readdirSync(first.snapshots)).toEqual(['progress.json', 'step-4']);
@@ -187,7 +187,7 @@ describe('runSftJob', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('trains the last turn alone when asked to', async () => {
+  it('trains only the last turn on request', async () => {
     const messages = ['a', 'b', 'c', 'dd'].map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }));
     const numTrained = async (assistantTurns: 'all' | 'last') => {
       const running = parts();
@@ -257,7 +257,7 @@ describe('runSftJob', () => {
     expect(existsSync(join(directory, 'out'))).toBe(false);
   });
 
-  it('is cancelled before it begins', async () => {
+  it('is cancelled before it starts', async () => {
     await expect(runSftJob(job(), parts({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
       code: 'trainer.cancelled',
     });

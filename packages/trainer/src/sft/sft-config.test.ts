@@ -47,7 +47,7 @@ describe('resolveSftConfig', () => {
       '`learning_rate` must be a finite number in [0, 3.4028234663852886e+38], got -1',
     ],
     [
-      'a rate that is none',
+      'an invalid rate value',
       { learningRate: [1e-4, Number.NaN] },
       '`learning_rate[1]` must be a finite number in [0, 3.4028234663852886e+38], got NaN',
     ],

@@ -123,7 +123,7 @@ it('a few examples are learnt by heart, and llama.cpp answers with them under th
   expect(after).toEqual(answers);
 }, 600_000);
 
-it('goes on after being cut off, to the same digest', async () => {
+it('continues after being cut off, to the same digest', async () => {
   const settings: SftConfigInput = { batchSize: 2, epochs: 2, learningRate: 1e-3 };
   const { result } = await run('whole', settings);
   await expect(run('resumed', settings, 1)).rejects.toMatchObject({ code: 'trainer.cancelled' });

@@ -109,7 +109,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(await session.forward([])).toEqual([]);
     });
 
-    it('begins as the base model, which a step does not change', async () => {
+    it('starts as the base model, which a step does not change', async () => {
       const before = await logprobs();
       await gather();
       await session.step(ADAM);
@@ -182,7 +182,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(changes[1]!).toBeLessThan(changes[0]! / 5);
     });
 
-    it('goes on from a saved version as it would have, momentum included, in this session and another', async () => {
+    it('continues from a saved version as it would have, momentum included, in this session and another', async () => {
       const start = await saved('start');
       expect(session.numSteps).toBe(3);
       const goOn = async (learner: LearnerSession): Promise<number[]> => {
