@@ -43,7 +43,7 @@ export class SamplerBuffers implements RowBuffers {
   }
 }
 
-/** How one token is drawn. */
+/** Parameters for drawing one token. */
 export interface TokenDrawing {
   readonly settings: Readonly<SamplingSettings>;
   /** Random numbers; unused if greedy. */
