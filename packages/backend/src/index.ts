@@ -9,8 +9,10 @@ export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts'
 export type { EngineErrorCode, EngineFailure } from './errors.ts';
 export { distanceOfScores } from './fixed-scores.ts';
 export type { FixedScores } from './fixed-scores.ts';
+export { deadlineAfter } from './pool/deadline.ts';
 export { HashRing } from './pool/hash-ring.ts';
 export type { RingMember } from './pool/hash-ring.ts';
+export { HttpConnections, readAnswerText } from './pool/http-connections.ts';
 export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
 export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
 export type {

@@ -1,5 +1,6 @@
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+
+import { deadlineAfter, HttpConnections, readAnswerText } from '@trainyard/backend';
 
 import type { ServerAddress } from './server-address.ts';
 import { failureOfAnswer, ServerFailure } from './server-failure.ts';
@@ -16,12 +17,12 @@ export interface HttpLineOptions {
 /** Size limit of an answer that is not streamed. */
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
-const MOMENT_MS = 250;
 /**
  * Closes an idle connection before vLLM's HTTP server does after 5 s: a request sent at that moment would be
  * lost.
  */
 const IDLE_MS = 3_000;
+const MAX_IDLE_CONNECTIONS = 64;
 /** TLS error codes for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|LEAF_SIGNATURE/;
 /** Codes for a connection that was not made. */
@@ -46,25 +47,26 @@ interface LineRequest {
  * waits in the server's queue.
  */
 export class HttpLine {
-  readonly #address: ServerAddress;
+  readonly name: string;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #connectMs: number;
-  readonly #agent: HttpAgent;
+  readonly #connections: HttpConnections;
 
-  constructor({ address, apiKey, connectMs }: HttpLineOptions) {
-    this.#address = address;
+  constructor({ address: { base, name }, apiKey, connectMs }: HttpLineOptions) {
+    this.name = name;
     this.#headers = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
-    this.#connectMs = connectMs;
-    const options = { keepAlive: true, scheduling: 'lifo', maxFreeSockets: 64, timeout: IDLE_MS } as const;
-    this.#agent = address.base.startsWith('https:') ? new HttpsAgent(options) : new HttpAgent(options);
-  }
-
-  get name(): string {
-    return this.#address.name;
+    this.#connections = new HttpConnections({
+      url: base,
+      name,
+      connectMs,
+      idleMs: IDLE_MS,
+      maxIdle: MAX_IDLE_CONNECTIONS,
+      includesTls: false,
+      fail: (kind, message) => new ServerFailure(kind, message),
+    });
   }
 
   close(): void {
-    this.#agent.destroy();
+    this.#connections.close();
   }
 
   /**
@@ -74,21 +76,20 @@ export class HttpLine {
    */
   async text(method: string, path: string, body: string | null, limits: CallLimits): Promise<string> {
     const { timeoutMs, signal } = limits;
-    const timeout = new AbortController();
-    const cancel = timeoutMs === null ? () => {} : abortAfter(timeoutMs, timeout);
-    const ended = AbortSignal.any(signal === undefined ? [timeout.signal] : [signal, timeout.signal]);
+    const limit = timeoutMs === null ? null : deadlineAfter(timeoutMs);
+    const ended = AbortSignal.any([signal, limit?.signal].filter((one) => one !== undefined));
     try {
       const answer = await this.#open({ method, path, body }, ended);
-      return await readText(answer, MAX_ANSWER_BYTES);
+      return await readAnswerText(answer, MAX_ANSWER_BYTES);
     } catch (error) {
-      if (timeout.signal.aborted && signal?.aborted !== true)
+      if (limit?.signal.aborted === true && signal?.aborted !== true)
         throw new ServerFailure('hangs', `${this.name} did not respond to ${path} within ${timeoutMs} ms`, {
           cause: error,
         });
       signal?.throwIfAborted();
       throw this.#failureOf(error);
     } finally {
-      cancel();
+      limit?.cancel();
     }
   }
 
@@ -118,38 +119,11 @@ export class HttpLine {
   }
 
   /** Resolves with the head of an answer of 200. @throws {ServerFailure}; the signal's reason */
-  async #open({ method, path, body, headers = {} }: LineRequest, signal: AbortSignal): Promise<IncomingMessage> {
-    signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const url = `${this.#address.base}${path}`;
-    const content =
-      body === null ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
-    const open = url.startsWith('https:') ? httpsRequest : httpRequest;
-    const request = open(
-      url,
-      { method, agent: this.#agent, signal, headers: { ...headers, ...this.#headers, ...content } },
-      resolve,
-    );
-    request.once('error', reject);
-    // An answer that switches protocols closes it without an error.
-    request.once('close', () => reject(new ServerFailure('lost', `${this.name} closed a request without a response`)));
-    request.once('socket', (socket) => {
-      if (!socket.connecting) return;
-      const timer = setTimeout(
-        () =>
-          request.destroy(
-            new ServerFailure('unreachable', `${this.name} accepted no connection within ${this.#connectMs} ms`),
-          ),
-        this.#connectMs,
-      );
-      const settle = (): void => clearTimeout(timer);
-      socket.once('connect', settle);
-      socket.once('close', settle);
-    });
-    request.end(body);
-    const answer = await promise;
+  async #open({ headers = {}, ...request }: LineRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    const all = { ...headers, ...this.#headers };
+    const answer = await this.#connections.send({ ...request, headers: all, signal });
     if (answer.statusCode === 200) return answer;
-    const text = await readText(answer, MAX_ERROR_BYTES);
+    const text = await readAnswerText(answer, MAX_ERROR_BYTES);
     throw failureOfAnswer(this.name, answer.statusCode ?? 0, text);
   }
 
@@ -166,33 +140,8 @@ export class HttpLine {
   }
 }
 
-/**
- * Aborts after the time plus a moment: in a process that was suspended, timers fire before received data is
- * read. @returns cancels it
- */
-function abortAfter(timeoutMs: number, controller: AbortController): () => void {
-  let timer = setTimeout(() => {
-    timer = setTimeout(() => controller.abort(), Math.min(timeoutMs, MOMENT_MS));
-  }, timeoutMs);
-  return () => clearTimeout(timer);
-}
-
 export interface CallLimits {
   /** null: none. */
   readonly timeoutMs: number | null;
   readonly signal?: AbortSignal;
-}
-
-async function readText(answer: IncomingMessage, maxBytes: number): Promise<string> {
-  const pieces: Buffer[] = [];
-  let numBytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    numBytes += piece.length;
-    if (numBytes > maxBytes) {
-      answer.destroy();
-      throw new Error(`the response is larger than ${maxBytes} bytes`);
-    }
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
 }

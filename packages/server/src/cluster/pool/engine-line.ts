@@ -1,7 +1,6 @@
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { urlToHttpOptions } from 'node:url';
+import type { IncomingMessage } from 'node:http';
 
+import { deadlineAfter, HttpConnections, readAnswerText } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 import { StoreError } from '@trainyard/store';
 
@@ -22,7 +21,6 @@ import { type Asked, ForgedFrame, readFrames } from '../wire/frames.ts';
 import { isProof, nameOfEngine, sign, signHello } from '../wire/signature.ts';
 import { readEvents } from '../../seams/contract/event-texts.ts';
 import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
-import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
 
 /** Time limit of a connection. */
@@ -64,13 +62,7 @@ interface Answered {
 export class EngineLine {
   readonly name: string;
   readonly #secret: EngineSecret;
-  readonly #agent: HttpAgent;
-  readonly #address: RequestOptions;
-  /** Path prefix of engines below a proxy; usually empty. */
-  readonly #below: string;
-  readonly #open: typeof httpRequest;
-  /** Socket event after which requests can be sent. */
-  readonly #connected: 'connect' | 'secureConnect';
+  readonly #connections: HttpConnections;
   /** Null before the hello, and after the engine has forgotten the session. */
   #session: Promise<Session> | null = null;
 
@@ -78,23 +70,20 @@ export class EngineLine {
   constructor(url: string, secret: EngineSecret) {
     this.name = nameOfEngine(url);
     this.#secret = secret;
-    const address = new URL(this.name);
-    this.#address = urlToHttpOptions(address);
-    this.#below = address.pathname.replace(/\/+$/, '');
-    const options = {
-      keepAlive: true,
-      scheduling: 'lifo',
-      maxFreeSockets: MAX_IDLE_CONNECTIONS,
-      timeout: IDLE_MS,
-    } as const;
-    const isSecure = url.startsWith('https:');
-    this.#agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
-    this.#open = isSecure ? httpsRequest : httpRequest;
-    this.#connected = isSecure ? 'secureConnect' : 'connect';
+    this.#connections = new HttpConnections({
+      url: this.name,
+      name: this.name,
+      connectMs: CONNECT_MS,
+      idleMs: IDLE_MS,
+      maxIdle: MAX_IDLE_CONNECTIONS,
+      includesTls: true,
+      fail: (kind, message) => new EngineFault(kind, message),
+      failUnconnected: (error) => this.#unreachable(error),
+    });
   }
 
   close(): void {
-    this.#agent.destroy();
+    this.#connections.close();
   }
 
   async call<Answer>(path: EnginePath, body: object, signal: AbortSignal): Promise<Answer> {
@@ -174,7 +163,7 @@ export class EngineLine {
     try {
       const answer = await this.#send(ENGINE_PATHS.hello, '{}', headers, limit.signal);
       if (answer.statusCode === STATUS.unauthorised) throw this.#unauthorised(answer);
-      const text = await readHello(answer);
+      const text = await readAnswerText(answer, MAX_HELLO_BYTES);
       if (answer.statusCode !== 200) throw this.#refusalOf(answer, text);
       const { session, proof } = JSON.parse(text) as HelloAnswer;
       if (isProof(this.#secret, proof, random, session)) return { id: session, count: 0 };
@@ -187,46 +176,13 @@ export class EngineLine {
     }
   }
 
-  async #send(
+  #send(
     path: EnginePath,
     body: string,
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const length = String(Buffer.byteLength(body));
-    const request = this.#open(
-      {
-        ...this.#address,
-        path: `${this.#below}${path}`,
-        method: 'POST',
-        agent: this.#agent,
-        signal,
-        headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
-      },
-      resolve,
-    );
-    let isConnected = true;
-    // Later errors, after the answer or a first error, are ignored.
-    request.on('error', (error) => reject(isConnected ? error : this.#unreachable(error)));
-    // An answer that switches protocols closes the request without an error.
-    request.once('close', () => reject(new EngineFault('lost', `${this.name} closed a request without a response`)));
-    request.once('socket', (socket) => {
-      if (!socket.connecting) return;
-      isConnected = false;
-      socket.on('error', () => undefined);
-      const late = () =>
-        request.destroy(new EngineFault('unreachable', `${this.name} accepted no connection within ${CONNECT_MS} ms`));
-      const timer = setTimeout(late, CONNECT_MS);
-      socket.once('close', () => clearTimeout(timer));
-      socket.once(this.#connected, () => {
-        isConnected = true;
-        clearTimeout(timer);
-      });
-    });
-    request.end(body);
-    return await promise;
+    return this.#connections.send({ method: 'POST', path, body, headers, signal });
   }
 
   /** The engine received nothing of the request. */
@@ -320,18 +276,6 @@ export class EngineLine {
 function expectEnd(answer: IncomingMessage): void {
   const timer = setTimeout(() => answer.destroy(), END_MS).unref();
   answer.once('close', () => clearTimeout(timer));
-}
-
-/** Unsigned text of an answer. */
-async function readHello(answer: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  let numBytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    numBytes += piece.length;
-    if (numBytes > MAX_HELLO_BYTES) throw new RangeError(`a hello has more than ${MAX_HELLO_BYTES} bytes`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
 }
 
 /** Makes foreign text safe for a log line. */

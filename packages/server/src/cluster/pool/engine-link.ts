@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { BackendMember, RingMember } from '@trainyard/backend';
+import { type BackendMember, deadlineAfter, type RingMember } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 import type { Member } from '@trainyard/store';
 
 import type { EngineSecret } from '../wire/engine-secret.ts';
 import { ENGINE_PATHS, type EngineModelFacts, type EngineModelState, type EngineState } from '../wire/engine-wire.ts';
-import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
 import { EngineLine } from './engine-line.ts';
 import { type AnswerBounds, EventCheck } from './event-check.ts';
