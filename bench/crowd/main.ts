@@ -117,7 +117,7 @@ function print(
     `\nWave ${wave + 1}: ${numStreams} streams of ${promptBytes / 1000} kB, ${seconds.toFixed(0)} s; ${told.join(', ')}.`,
   );
   console.log(
-    `A client beside them: ${times.length} replies of 8 tokens, p50 ${p(times, 0.5)} ms, p95 ${p(times, 0.95)} (alone ${p(alone, 0.5)} and ${p(alone, 0.95)}).\n`,
+    `Another client at the same time: ${times.length} replies of 8 tokens, p50 ${p(times, 0.5)} ms, p95 ${p(times, 0.95)} (alone ${p(alone, 0.5)} and ${p(alone, 0.95)}).\n`,
   );
   const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
   const rows = watch.stop().map(({ name, first, peak, last }) => [name, ...[first, peak, last].map(megabytes)]);

@@ -82,7 +82,7 @@ test('a service that is away ends a question, and no conversation', async () => 
 test('it ends at /exit, and reports unknown commands', async () => {
   const { asked, stderr } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
   expect(asked).toEqual([]);
-  expect(stderr).toContain('there is no /fly; /help lists what there is\n');
+  expect(stderr).toContain('unknown command /fly; /help lists the commands\n');
   expect(stderr).toContain('give a field and a value');
   expect(stderr).toContain('404: no such model\n');
   expect(stderr).toContain('model m\n');

@@ -114,7 +114,7 @@ async function handled(client: Trainyard, conversation: Conversation, line: stri
   const [, name = '', words = ''] = /^\/(\w*)\s*(.*)$/s.exec(line) ?? [];
   const handler = Object.hasOwn(HANDLERS, name) ? HANDLERS[name] : undefined;
   return handler === undefined
-    ? `there is no /${name}; /help lists what there is`
+    ? `unknown command /${name}; /help lists the commands`
     : await handler(conversation, words, client);
 }
 

@@ -35,7 +35,7 @@ export function attentiveClient(connection: { readonly baseUrl: string; readonly
   });
 }
 
-/** True if no process listens at the address, where one can be started. */
+/** True if no process listens at the address, and the user can start one there. */
 export function isNobodyThere(error: TrainyardConnectionError): boolean {
   for (let inner: unknown = error; inner instanceof Error; inner = inner.cause)
     if ('code' in inner && inner.code === 'ECONNREFUSED') return true;

@@ -19,7 +19,7 @@ export function JobControls({ job }: { job: TrainingJobObject }) {
         label="Cancel job"
         look="danger"
         question="Cancel this job?"
-        explanation="It ends now, and the model stays at its last step. What it trained so far is lost; a pause keeps it."
+        explanation="The job ends now, and the model stays at its last step. Its progress is lost; pausing keeps it."
         onConfirm={() => controlJob(job.id, 'cancel')}
       />
     </>

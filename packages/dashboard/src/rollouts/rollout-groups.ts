@@ -5,7 +5,7 @@ export interface GroupOfRollouts {
   /** Made of the job or log and the group's number in it. */
   readonly key: string;
   readonly number: number;
-  /** By reward, the best first. */
+  /** Sorted by reward, the best first. */
   readonly rollouts: readonly TrajectoryObject[];
   readonly best: number;
   readonly worst: number;

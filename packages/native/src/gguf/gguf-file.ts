@@ -6,7 +6,7 @@ import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';
 import type { TensorType } from './tensor-types.ts';
 
-// Only one such piece is in memory besides the result.
+// Only one such piece is in memory, apart from the result.
 const PIECE_BYTES = 4 << 20;
 
 /** Metadata is read at once, tensors on demand. Holds a file descriptor until closed. */

@@ -91,7 +91,7 @@ test('memory that is too small is refused, and weights that are closed', () => {
     product.run(weights, { x, y: new Float32Array(y), other }, 5);
   expect(run(3 * 5, floats(24))).toThrow('no room for 8 rows');
   expect(run(24, floats(15))).toThrow('too few rows of the other matrix for 8');
-  expect(run(24, null)).toThrow('another matrix, or none, behind times');
+  expect(run(24, null)).toThrow('another matrix, or none, after times');
   expect(() => new Bf16Weights(library, floats(11), dims)).toThrow('a weight for each input');
   run(24, floats(24))();
   weights.close();

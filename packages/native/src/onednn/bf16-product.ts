@@ -63,7 +63,7 @@ export class Bf16Product {
   #run(weights: Bf16Matrix, rows: number, { x, y, other }: { x: AnyData; y: AnyData; other: AnyData | null }): void {
     const { out, in: inner } = this.#dims;
     assert(weights.dims.out === out && weights.dims.in === inner, 'weights of another shape');
-    assert.equal(other !== null, endingTakesOther(this.#ending), `another matrix, or none, behind ${this.#ending}`);
+    assert.equal(other !== null, endingTakesOther(this.#ending), `another matrix, or none, after ${this.#ending}`);
     const data = [x, weights.memory, y];
     this.#primitives.of(rows).run(other === null ? data : [...data, other]);
   }

@@ -110,7 +110,7 @@ const LORA_FIELDS: Readonly<Record<keyof LoraRequest, string>> = {
   dropout: 'Must be 0: probability ratios need a deterministic policy.',
   init_seed: 'Seed of the random half of a new adapter. Default 0.',
   init_from:
-    "Begin with another model's checkpoint: `name:stepN`, `entity/project/name:stepN`, also behind `wandb-artifact:///`; without a step the latest. Its shape holds.",
+    "Begin with another model's checkpoint: `name:stepN`, `entity/project/name:stepN`, also with the prefix `wandb-artifact:///`; without a step the latest. Its shape holds.",
 };
 
 const TRAJECTORY_GROUPS = 'Groups of rollouts, one group per scenario.';

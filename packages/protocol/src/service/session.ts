@@ -25,8 +25,8 @@ export type CreateSessionRequest = Static<typeof CreateSessionRequestSchema>;
 export const SessionSchema = Type.Object(
   {
     object: Type.Literal('session'),
-    key: nullable(ApiKeySchema, { description: 'Key whose rights the page has; null if nobody is signed in.' }),
-    expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null if nobody is signed in.' }),
+    key: nullable(ApiKeySchema, { description: 'Key whose rights the page has; null if no key is signed in.' }),
+    expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null if no key is signed in.' }),
   },
   { title: 'Session' },
 );

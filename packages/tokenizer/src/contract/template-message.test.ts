@@ -77,7 +77,7 @@ describe('assistant messages', () => {
     expect(tool_calls).toEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);
   });
 
-  test('arguments keep what Python keeps: digits, floats, and keys that look like integers in their order', () => {
+  test('arguments keep the same as in Python: digits, floats, and the order of keys that look like integers', () => {
     const given =
       '{"id": 1234567890123456789, "b": 1.0, "10": -0, "\\"2\\": 1.5": [1.5, -0.0, 12, "3.0", {"b": {"__proto__": 1e5}, "1": 2}]}';
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: given } };

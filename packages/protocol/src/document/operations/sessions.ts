@@ -10,7 +10,7 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
     scope: 'public',
     tag: 'Service',
     summary: 'Read the session of the browser',
-    description: 'For the dashboard. The cookie identifies the session; without it, nobody is signed in.',
+    description: 'For the dashboard. The cookie identifies the session; without it, no key is signed in.',
     answer: SessionSchema,
     faults: [...STORE, ...EVERY_ROUTE, 'request.origin_not_allowed'],
   },
@@ -22,7 +22,7 @@ export const SESSION_OPERATIONS: readonly Operation[] = [
     tag: 'Service',
     summary: 'Sign a browser in',
     description:
-      'With a key, or with the code of a sign-in link. For pages of the service itself: the answer sets a cookie that stands for the key in their requests, and ends with the key, when the browser signs out, or after 30 days.',
+      'With a key, or with the code of a sign-in link. For pages of the service itself: the answer sets a cookie that replaces the key in their requests, and ends with the key, when the browser signs out, or after 30 days.',
     body: CreateSessionRequestSchema,
     answer: SessionSchema,
     faults: [...STORE, ...EVERY_ROUTE, ...BODY, 'request.unauthenticated', 'request.origin_not_allowed'],
