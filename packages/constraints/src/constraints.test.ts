@@ -312,13 +312,13 @@ describe('refused with its reason:', () => {
     [schema({ type: 'integer', minimum: 3, maximum: 2 }), 'constraint.unsatisfiable: Unsatisfiable schema'],
     [
       schema({ $ref: '#' }),
-      'constraint.unsatisfiable: no finite text satisfies the schema: it needs itself again and again (#)',
+      'constraint.unsatisfiable: no finite text satisfies the schema: it is infinitely recursive (#)',
     ],
     [
       schema({ properties: { a: { type: 'array', items: { $ref: '#/properties/a' }, minItems: 1 } } }),
-      'constraint.unsatisfiable: no finite text satisfies the schema: it needs itself again and again (#/properties/a)',
+      'constraint.unsatisfiable: no finite text satisfies the schema: it is infinitely recursive (#/properties/a)',
     ],
-    [schema({ $ref: '#/$defs/nope' }), 'constraint.invalid: `$ref` names "#/$defs/nope", which is not there (#/$ref)'],
+    [schema({ $ref: '#/$defs/nope' }), 'constraint.invalid: `$ref` names "#/$defs/nope", which does not exist (#/$ref)'],
     ...[
       'root ::= "a" root',
       'root ::= ("a" root)+',
@@ -334,7 +334,7 @@ describe('refused with its reason:', () => {
     ]),
     [
       grammar('root ::= "a" | x\nx ::= "b" x'),
-      'constraint.unsatisfiable: no finite text matches rule "x" of the grammar: it needs itself again and again',
+      'constraint.unsatisfiable: no finite text matches rule "x" of the grammar: it is infinitely recursive',
     ],
     [
       tag({ type: 'grammar', grammar: 'root ::= "a" root' }),
@@ -354,15 +354,15 @@ describe('refused with its reason:', () => {
     [schema({ $ref: '#/\ud83c' }), 'constraint.invalid: a text has half a surrogate pair (#/$ref)'],
     [
       schema({ const: Number('1234567890123456789') }),
-      'constraint.unsupported: numbers beyond ±9007199254740991 are not kept to the digit and not supported (#/const), read as 1234567890123456800',
+      'constraint.unsupported: numbers beyond ±9007199254740991 lose digits and are not supported (#/const), read as 1234567890123456800',
     ],
     [schema({ enum: ['a', { b: [2 ** 53] }] }), 'constraint.unsupported: numbers beyond ±9007199254740991'],
     [
       schema({ properties: { a: { maximum: Infinity } } }),
-      'constraint.unsupported: numbers beyond ±9007199254740991 are not kept to the digit and not supported (#/properties/a/maximum), read as Infinity',
+      'constraint.unsupported: numbers beyond ±9007199254740991 lose digits and are not supported (#/properties/a/maximum), read as Infinity',
     ],
     [schema('{"multipleOf": 1e25}'), 'constraint.unsupported: numbers beyond ±9007199254740991'],
-    [schema({ enum: [] }), 'constraint.invalid: `enum` must be a list with a value at least (#/enum)'],
+    [schema({ enum: [] }), 'constraint.invalid: `enum` must be a nonempty list (#/enum)'],
     [schema({ type: 'string', pattern: 'a(?!b)' }), 'constraint.unsupported: #/pattern: look-around is not supported'],
     [schema({ minProperties: 2 }), 'constraint.unsupported: `minProperties` may be at most one more'],
     [object({ kind: 'pattern', pattern: '(' }), 'constraint.invalid: whitespace_pattern: a "(" without its ")"'],
@@ -377,7 +377,7 @@ describe('refused with its reason:', () => {
     [regex(String.raw`\u{dfff}`), 'constraint.invalid: regex: U+dfff is not a character that a text can have'],
     [regex('a^b'), 'constraint.unsupported: '],
     [regex(String.raw`[^\s\S]`), 'constraint.unsatisfiable: no text satisfies the constraint'],
-    [choice(), 'constraint.invalid: `choice` must have a choice at least'],
+    [choice(), 'constraint.invalid: `choice` must not be empty'],
     [choice('\ud800'), 'constraint.invalid: `choice` has half a surrogate pair'],
     [grammar(' \n'), 'constraint.invalid: `grammar` must not be blank'],
     [grammar('root ::= "a" b'), 'constraint.invalid: rule "root" of the grammar uses "b", which is not defined'],

@@ -8,7 +8,7 @@ import { byteLength, checkLimit } from '../contract/limits.ts';
  * @returns `terminal`: null if the only choice is the empty text
  */
 export function choiceTerminal(choices: readonly string[]): { terminal: string | null; hasEmpty: boolean } {
-  if (choices.length === 0) throw new ConstraintError('constraint.invalid', '`choice` must have a choice at least');
+  if (choices.length === 0) throw new ConstraintError('constraint.invalid', '`choice` must not be empty');
   checkLimit('choices', choices.length);
   checkLimit(
     'choiceBytes',

@@ -27,7 +27,7 @@ export function checkRulesEnd(root: string, rules: ReadonlyMap<string, RuleBody>
     if (!ending.has(name))
       throw new ConstraintError(
         'constraint.unsatisfiable',
-        `no finite text matches rule "${name}" of the grammar: it needs itself again and again`,
+        `no finite text matches rule "${name}" of the grammar: it is infinitely recursive`,
       );
     for (const used of namesIn(body)) reached.add(used);
   }

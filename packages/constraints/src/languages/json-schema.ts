@@ -117,7 +117,7 @@ class SchemaWalk {
     if (endless === null) return root;
     throw new ConstraintError(
       'constraint.unsatisfiable',
-      `no finite text satisfies the schema: it needs itself again and again (${this.#places.get(endless)})`,
+      `no finite text satisfies the schema: it is infinitely recursive (${this.#places.get(endless)})`,
     );
   }
 
@@ -197,7 +197,7 @@ class SchemaWalk {
         return this.#patternMap(value, path, depth + 1);
       case 'enum':
         if (!Array.isArray(value) || value.length === 0)
-          throw invalid(path, '`enum` must be a list with a value at least');
+          throw invalid(path, '`enum` must be a nonempty list');
         checkLimit('enumValues', (this.#numEnumValues += value.length));
         checkTexts(value, path, depth + 1);
         checkExact(value, path);
@@ -395,7 +395,7 @@ function checkExact(value: unknown, path: string): void {
   if (number === null) return;
   throw new ConstraintError(
     'constraint.unsupported',
-    `numbers beyond ±${Number.MAX_SAFE_INTEGER} are not kept to the digit and not supported (${path}), read as ${number}`,
+    `numbers beyond ±${Number.MAX_SAFE_INTEGER} lose digits and are not supported (${path}), read as ${number}`,
   );
 }
 

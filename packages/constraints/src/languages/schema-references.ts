@@ -27,7 +27,7 @@ export class SchemaReferences {
     if (target !== undefined) return target;
     throw new ConstraintError(
       'constraint.invalid',
-      `\`$ref\` names ${JSON.stringify(reference)}, which is not there (${path})`,
+      `\`$ref\` names ${JSON.stringify(reference)}, which does not exist (${path})`,
     );
   }
 

@@ -222,7 +222,7 @@ function triggered(
   tags: readonly TagElement[],
   options: { excludes: readonly string[]; atLeastOne: boolean; stopAfterFirst: boolean },
 ): TriggeredTags {
-  if (triggers.length === 0 || tags.length === 0) throw invalid('triggered tags need a trigger and a tag at least');
+  if (triggers.length === 0 || tags.length === 0) throw invalid('triggered tags need at least one trigger and one tag');
   if (triggers.includes('')) throw invalid('a trigger is empty');
   const branches = tags.map((tag) => {
     const fitting = triggers.filter((trigger) => tag.begin.startsWith(trigger));
