@@ -54,7 +54,7 @@ interface Round {
   readonly besideP50: number;
   readonly besideP95: number;
   readonly trainingAlone: number;
-  readonly trainingBeside: number;
+  readonly trainingWithChats: number;
   readonly others: number | null;
 }
 
@@ -76,7 +76,7 @@ try {
         const measured = await measure(side, numStreams, 1 + round);
         rounds.get(side.name)!.push(measured);
         console.error(
-          `${numStreams} chats, round ${round + 1}/${numRounds}, ${side.name}: p95 ${figure(measured.aloneP95)} → ${figure(measured.besideP95)} ms, training keeps ${figure(measured.trainingBeside / measured.trainingAlone)}`,
+          `${numStreams} chats, round ${round + 1}/${numRounds}, ${side.name}: p95 ${figure(measured.aloneP95)} → ${figure(measured.besideP95)} ms, training keeps ${figure(measured.trainingWithChats / measured.trainingAlone)}`,
         );
       }
     print(numStreams, rounds);
@@ -120,7 +120,7 @@ async function measure({ client, base, trained }: Side, numStreams: number, seed
       besideP50: median(beside),
       besideP95: percentile(beside, 0.95),
       trainingAlone,
-      trainingBeside: await job.takeSpeed(),
+      trainingWithChats: await job.takeSpeed(),
       others: otherCores(before, sampleCpu()),
     };
   } finally {
@@ -150,8 +150,8 @@ function print(numStreams: number, rounds: ReadonlyMap<string, readonly Round[]>
       `${over(({ besideP50 }) => besideP50)} / ${over(({ besideP95 }) => besideP95)}`,
       over(({ besideP95, aloneP95 }) => besideP95 / aloneP95),
       over(({ trainingAlone }) => trainingAlone),
-      over(({ trainingBeside }) => trainingBeside),
-      over(({ trainingBeside, trainingAlone }) => trainingBeside / trainingAlone),
+      over(({ trainingWithChats }) => trainingWithChats),
+      over(({ trainingWithChats, trainingAlone }) => trainingWithChats / trainingAlone),
       figure(Math.max(...own.map(({ others }) => others ?? Number.NaN))),
     ];
   });

@@ -30,7 +30,7 @@ export class StepTable {
   readonly #now: Surroundings['now'];
   readonly #startedMs: number;
   #phaseStartedMs: number;
-  #saidMs: number;
+  #printedMs: number;
   #numDone = 0;
   #numTokens = 0;
 
@@ -38,7 +38,7 @@ export class StepTable {
     this.#numSteps = numSteps;
     this.#stream = surroundings.stream ?? process.stdout;
     this.#now = surroundings.now ?? (() => performance.now());
-    this.#startedMs = this.#phaseStartedMs = this.#saidMs = this.#now();
+    this.#startedMs = this.#phaseStartedMs = this.#printedMs = this.#now();
     this.#stream.write(' step   reward     loss       KL      gap   tok/s   rollout   train\n');
   }
 
@@ -71,8 +71,8 @@ export class StepTable {
     const done = Math.min(1, (step + fraction) / this.#numSteps);
     const line = `step ${Math.min(step + 1, this.#numSteps)} of ${this.#numSteps}: ${text}${this.#timeLeft(step, done)}`;
     if (!this.#stream.isTTY) {
-      if (nowMs - this.#saidMs < PLAIN_INTERVAL_MS) return;
-      this.#saidMs = nowMs;
+      if (nowMs - this.#printedMs < PLAIN_INTERVAL_MS) return;
+      this.#printedMs = nowMs;
       this.#stream.write(`${line}\n`);
       return;
     }

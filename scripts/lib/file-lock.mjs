@@ -25,15 +25,15 @@ const ABANDONED_AFTER_MS = 60_000;
 export async function withFileLock(path, work, { onWait } = {}) {
   makeFolders(dirname(path));
   const mine = `${process.pid} ${hostname()}\n`;
-  let hasTold = false;
+  let hasReported = false;
   while (!(await tryCreate(path, mine))) {
     const owner = await readFile(path, 'utf8').catch(() => '');
     if (isDead(owner) || (await isAbandoned(path))) {
       await takeAway(path, owner);
       continue;
     }
-    if (!hasTold) onWait?.(owner.split(' ')[0] || 'unknown');
-    hasTold = true;
+    if (!hasReported) onWait?.(owner.split(' ')[0] || 'unknown');
+    hasReported = true;
     await sleep(POLL_MS);
   }
   // A failed touch is harmless while this process runs.

@@ -24,9 +24,7 @@ export interface NextTokenFacts {
  *   engine.constraint_exhausted of the constraint
  */
 export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
-  const failure = onChoice(facts.text, (choice) =>
-    failureBehind([], choice, { request, facts, completesAnyway: true }),
-  );
+  const failure = onChoice(facts.text, (choice) => failureAfter([], choice, { request, facts, completesAnyway: true }));
   if (failure !== null) throw failure;
 }
 
@@ -40,13 +38,13 @@ export function whyNoToken(replyIds: readonly number[], request: Masking, facts:
     const { constraint } = choice;
     for (const [at, id] of replyIds.entries()) {
       if (at === replyIds.length - 1) {
-        const failure = failureBehind(replyIds.slice(0, at), choice, masking);
+        const failure = failureAfter(replyIds.slice(0, at), choice, masking);
         if (failure !== null) return failure;
       }
       choice.push(id, null);
       constraint?.accept(id);
     }
-    return failureBehind(replyIds, choice, masking);
+    return failureAfter(replyIds, choice, masking);
   });
 }
 
@@ -69,7 +67,7 @@ interface MaskedModel {
   readonly completesAnyway: boolean;
 }
 
-function failureBehind(replyIds: readonly number[], choice: ChoiceText, masking: MaskedModel): EngineError | null {
+function failureAfter(replyIds: readonly number[], choice: ChoiceText, masking: MaskedModel): EngineError | null {
   const masks = masksThatLeaveNone(replyIds, choice, masking);
   return masks && noTokenLeft(masks, replyIds.length);
 }

@@ -318,7 +318,10 @@ describe('refused with its reason:', () => {
       schema({ properties: { a: { type: 'array', items: { $ref: '#/properties/a' }, minItems: 1 } } }),
       'constraint.unsatisfiable: no finite text satisfies the schema: it is infinitely recursive (#/properties/a)',
     ],
-    [schema({ $ref: '#/$defs/nope' }), 'constraint.invalid: `$ref` names "#/$defs/nope", which does not exist (#/$ref)'],
+    [
+      schema({ $ref: '#/$defs/nope' }),
+      'constraint.invalid: `$ref` names "#/$defs/nope", which does not exist (#/$ref)',
+    ],
     ...[
       'root ::= "a" root',
       'root ::= ("a" root)+',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** Points per member. More make the shares more even: with 64 the largest is about a fifth above the mean. */
-const POINTS_A_MEMBER = 64;
+const POINTS_PER_MEMBER = 64;
 /** Maximum load of a member relative to the mean; above it the next member on the ring is used. */
 const LOAD_FACTOR = 1.25;
 
@@ -24,7 +24,7 @@ export class HashRing<Member extends RingMember> {
   constructor(members: readonly Member[]) {
     this.#points = members
       .flatMap((member) =>
-        Array.from({ length: POINTS_A_MEMBER }, (_, index) => ({ at: hashOf(`${member.name} ${index}`), member })),
+        Array.from({ length: POINTS_PER_MEMBER }, (_, index) => ({ at: hashOf(`${member.name} ${index}`), member })),
       )
       .toSorted((a, b) => a.at - b.at);
   }

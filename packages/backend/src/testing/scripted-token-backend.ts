@@ -81,7 +81,7 @@ export class ScriptedTokenBackend implements TokenBackend {
       for (let finish: Finish | null = null; finish === null; completionTokens++) {
         await Promise.resolve();
         if (ended.aborted) throw new EngineError('engine.aborted', 'the request was aborted');
-        const logprobs = this.#logprobsBehind(tokens, params.adapter);
+        const logprobs = this.#logprobsAfter(tokens, params.adapter);
         const id = pick(logprobs, params.sampling.temperature, random());
         tokens.push(id);
         finish = endOf(id, tokens.length - promptIds.length, tokens.length, params);
@@ -108,7 +108,7 @@ export class ScriptedTokenBackend implements TokenBackend {
   #scores(tokenIds: readonly number[], adapter: string | null, numTop: number): ScoredTokens {
     return tokenIds.map((id, at) => {
       if (at === 0) return null;
-      const logprobs = this.#logprobsBehind(tokenIds.slice(0, at), adapter);
+      const logprobs = this.#logprobsAfter(tokenIds.slice(0, at), adapter);
       const all = ranked(logprobs).map((entry, place) => ({ ...entry, rank: place + 1 }));
       const actual = all.find((entry) => entry.id === id)!;
       return [actual, ...all.slice(0, numTop).filter((entry) => entry.id !== id)];
@@ -131,7 +131,7 @@ export class ScriptedTokenBackend implements TokenBackend {
       throw new EngineError('engine.adapter_unreadable', `no adapter version ${params.adapter} is published`);
   }
 
-  #logprobsBehind(tokens: readonly number[], adapter: string | null): Float32Array {
+  #logprobsAfter(tokens: readonly number[], adapter: string | null): Float32Array {
     const row = new Float32Array(VOCAB_SIZE);
     this.#logits(tokens, adapter, row);
     const largest = Math.max(...row);

@@ -33,7 +33,7 @@ export async function watchJob(
 ): Promise<TrainingJobObject> {
   const { isJson, signal } = options;
   const printLine = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
-  printLine(await begunLine(client, job));
+  printLine(await startedLine(client, job));
   // Some are known before the job starts; their events follow again.
   for (const warning of job.warnings) printLine(warningLines(warning));
   const warned = new Set(job.warnings.map(({ code }) => code));
@@ -75,7 +75,7 @@ export async function watchJob(
   return ended;
 }
 
-async function begunLine(
+async function startedLine(
   client: Trainyard,
   { id, kind, status, is_paused: isPaused, waiting_for: waitingFor }: TrainingJobObject,
 ): Promise<string> {

@@ -19,7 +19,7 @@ import {
 } from '@trainyard/server';
 import type { Command } from 'commander';
 
-import { attentiveClient, isNobodyThere } from '../terminal/attentive-client.ts';
+import { attentiveClient, isNothingListening } from '../terminal/attentive-client.ts';
 import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
@@ -166,7 +166,7 @@ async function serviceProblem(url: string): Promise<string | null> {
   } catch (error) {
     if (error instanceof TrainyardApiError) return UNHEALTHY;
     if (error instanceof TrainyardConnectionError)
-      return isNobodyThere(error) ? `${error.reason}; start it with "${START}"` : error.reason;
+      return isNothingListening(error) ? `${error.reason}; start it with "${START}"` : error.reason;
     return (error as Error).name === 'TimeoutError'
       ? `it accepts connections but did not respond within ${ANSWER_TIMEOUT_MS / 1000} s`
       : (error as Error).message;

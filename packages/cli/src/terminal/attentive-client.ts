@@ -36,7 +36,7 @@ export function attentiveClient(connection: { readonly baseUrl: string; readonly
 }
 
 /** True if no process listens at the address, and the user can start one there. */
-export function isNobodyThere(error: TrainyardConnectionError): boolean {
+export function isNothingListening(error: TrainyardConnectionError): boolean {
   for (let inner: unknown = error; inner instanceof Error; inner = inner.cause)
     if ('code' in inner && inner.code === 'ECONNREFUSED') return true;
   return false;

@@ -2,7 +2,7 @@ import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import { ServerError } from '@trainyard/server';
 import { type Command, CommanderError } from 'commander';
 
-import { isNobodyThere } from './attentive-client.ts';
+import { isNothingListening } from './attentive-client.ts';
 import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError } from './command-error.ts';
 import { oneLine } from './printable.ts';
 import { START } from './this-program.ts';
@@ -63,7 +63,7 @@ function exitCodeOf(error: unknown): number {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof TrainyardConnectionError)
-    return isNobodyThere(error) ? `${error.message}; "${START}" starts a service` : error.message;
+    return isNothingListening(error) ? `${error.message}; "${START}" starts a service` : error.message;
   // The message may be a page of another server.
   if (error instanceof TrainyardApiError) return oneLine(error.message) + nextStepOf(error);
   return isForPeople(error) ? error.message : `${error.message} (unexpected; set ${STACK_VARIABLE}=1 to see the stack)`;

@@ -19,11 +19,11 @@ export async function withProgress<Result>(
   const { stderr } = process;
   const isTerminal = stderr.isTTY;
   const startedMs = performance.now();
-  let saidMs = -Infinity;
+  let printedMs = -Infinity;
   const timer = setInterval(() => {
     const nowMs = performance.now();
-    if (!isTerminal && nowMs - saidMs < PLAIN_MS) return;
-    saidMs = nowMs;
+    if (!isTerminal && nowMs - printedMs < PLAIN_MS) return;
+    printedMs = nowMs;
     const line = `${label}${detail()} … ${((nowMs - startedMs) / 1000).toFixed(0)} s`;
     stderr.write(isTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
   }, REDRAW_MS);
@@ -32,6 +32,6 @@ export async function withProgress<Result>(
     return await work();
   } finally {
     clearInterval(timer);
-    if (isTerminal && saidMs > 0) stderr.write(CLEAR_LINE);
+    if (isTerminal && printedMs > 0) stderr.write(CLEAR_LINE);
   }
 }

@@ -196,8 +196,7 @@ class SchemaWalk {
       case 'patternProperties':
         return this.#patternMap(value, path, depth + 1);
       case 'enum':
-        if (!Array.isArray(value) || value.length === 0)
-          throw invalid(path, '`enum` must be a nonempty list');
+        if (!Array.isArray(value) || value.length === 0) throw invalid(path, '`enum` must be a nonempty list');
         checkLimit('enumValues', (this.#numEnumValues += value.length));
         checkTexts(value, path, depth + 1);
         checkExact(value, path);

@@ -10,6 +10,6 @@ export type TextTokenizer = Pick<
   | 'tokenText'
   | 'createDecoder'
   | 'encode'
-  | 'encodeBehind'
+  | 'encodeAfter'
   | 'encodeWithSpecial'
 >;

@@ -89,7 +89,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     return attempt(() => {
       const trial = this.#root.clone();
       try {
-        for (const id of this.#tokenizer.encodeBehind(rest)) if (!trial.accept(id)) return false;
+        for (const id of this.#tokenizer.encodeAfter(rest)) if (!trial.accept(id)) return false;
         return true;
       } finally {
         trial.close();
@@ -107,7 +107,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     if (this.isWaiting) {
       const rest = this.#marker!.push(token);
       if (rest === null) return;
-      ids = this.#tokenizer.encodeBehind(rest);
+      ids = this.#tokenizer.encodeAfter(rest);
     }
     attempt(() => {
       this.#matcher ??= this.#root.clone();

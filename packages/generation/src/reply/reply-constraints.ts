@@ -20,10 +20,10 @@ export interface RequestConstraint {
 /** Compiles the constraint on the replies to a request: the request's own, or that of its tool choice. */
 export class ReplyConstraints {
   readonly #compiler: ConstraintCompiler | null;
-  readonly #tokenizer: Pick<TextTokenizer, 'encodeBehind'>;
+  readonly #tokenizer: Pick<TextTokenizer, 'encodeAfter'>;
 
   /** @param compiler null: constraints are not supported */
-  constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encodeBehind'>) {
+  constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encodeAfter'>) {
     this.#compiler = compiler;
     this.#tokenizer = tokenizer;
   }
@@ -72,7 +72,7 @@ export class ReplyConstraints {
     const begun = isJson(constraint) ? text.trimStart() : text;
     let isTaken = false;
     try {
-      isTaken = Array.from(this.#tokenizer.encodeBehind(begun)).every((id) => matcher.accept(id));
+      isTaken = Array.from(this.#tokenizer.encodeAfter(begun)).every((id) => matcher.accept(id));
     } finally {
       if (!isTaken) closeMatcher(matcher);
     }

@@ -5,12 +5,12 @@ const SHORTEST_BEGINNING = 3;
 
 /** ` (did you mean …?)` with the nearest known name, by prefix or typo; empty if none is near. */
 export function didYouMean(name: string, known: readonly string[]): string {
-  const whole = nameBegunBy(name, known) ?? nearestTo(name, known);
+  const whole = nameStartingWith(name, known) ?? nearestTo(name, known);
   return whole === null ? '' : ` (did you mean ${whole}?)`;
 }
 
 /** The shortest known name with this prefix: `temp` is `temperature`. */
-function nameBegunBy(name: string, known: readonly string[]): string | null {
+function nameStartingWith(name: string, known: readonly string[]): string | null {
   if (name.length < SHORTEST_BEGINNING) return null;
   const lower = name.toLowerCase();
   const prefixed = known.filter((one) => one.toLowerCase().startsWith(lower));

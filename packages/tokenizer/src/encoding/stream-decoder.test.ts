@@ -54,7 +54,7 @@ test('text after other text has no leading space, even if the vocabulary adds on
   const encodePlain = (text: string) => Int32Array.from(Buffer.from(` ${text}`));
   const spaced = new Tokenizer(vocabulary, { dropsLeadingSpace: true, encodePlain });
   expect(Buffer.from(spaced.encode('{"a"')).toString()).toBe(' {"a"');
-  expect(Buffer.from(spaced.encodeBehind('{"a"')).toString()).toBe('{"a"');
-  expect(Buffer.from(spaced.encodeBehind(' b')).toString()).toBe(' b');
-  expect([...tokenizer.encodeBehind('{')]).toEqual([...tokenizer.encode('{')]);
+  expect(Buffer.from(spaced.encodeAfter('{"a"')).toString()).toBe('{"a"');
+  expect(Buffer.from(spaced.encodeAfter(' b')).toString()).toBe(' b');
+  expect([...tokenizer.encodeAfter('{')]).toEqual([...tokenizer.encode('{')]);
 });

@@ -92,7 +92,7 @@ export class Tokenizer {
   }
 
   /** Encodes plain text that continues other text, without SentencePiece's leading space. @throws as `encode` */
-  encodeBehind(text: string): Int32Array {
+  encodeAfter(text: string): Int32Array {
     if (!this.#dropsLeadingSpace) return this.encode(text);
     const guard = this.encode('\n');
     const ids = this.encode(`\n${text}`);

@@ -17,7 +17,7 @@ const END = vocabulary.idOf('<|im_end|>');
 const user = (content: string): HistoryItem => ({ kind: 'message', message: { role: 'user', content } });
 const bytesOf = (text: string) => [...Buffer.from(text)];
 
-function sampledBehind(
+function sampledAfter(
   before: readonly HistoryItem[],
   ids: readonly number[],
   message: Partial<TemplateMessage>,
@@ -36,9 +36,9 @@ const numTrained = ({ lossMask }: TrainingSequence) => lossMask.filter((flag) =>
 
 test('a turn whose prompt continues the sampled tokens stays in the history, and nothing is rendered for it', () => {
   const first = [user('a')];
-  const one = sampledBehind(first, [...bytesOf('yes'), END], { content: 'yes' });
+  const one = sampledAfter(first, [...bytesOf('yes'), END], { content: 'yes' });
   const second = [...first, one, user('b')];
-  const two = sampledBehind(second, [...bytesOf('no'), END], { content: 'no' });
+  const two = sampledAfter(second, [...bytesOf('no'), END], { content: 'no' });
   const [sequence, ...others] = renderHistory(chatml, [...second, two]);
   expect(others).toEqual([]);
   expect(sequence!.tokenIds).toEqual(Int32Array.of(...two.promptTokenIds!, ...two.tokenIds));
@@ -55,11 +55,11 @@ test('stripped blanks, other token borders, a truncated reply: a branch if the i
   ];
   for (const [ids, content, numSequences] of cases) {
     const first = [user('a')];
-    const one = sampledBehind(first, ids, { content });
+    const one = sampledAfter(first, ids, { content });
     const second = [...first, one, user('b')];
-    const two = sampledBehind(second, [...bytesOf('no'), END], { content: 'no' });
+    const two = sampledAfter(second, [...bytesOf('no'), END], { content: 'no' });
     const third = [...second, two, user('c')];
-    const three = sampledBehind(third, [...bytesOf('so'), END], { content: 'so' });
+    const three = sampledAfter(third, [...bytesOf('so'), END], { content: 'so' });
     const sequences = renderHistory(chatml, [...third, three]);
     expect(sequences, content).toHaveLength(numSequences);
     // The third turn continues the second, in either history.
@@ -77,8 +77,8 @@ test('stripped blanks, other token borders, a truncated reply: a branch if the i
 
 test('a turn without its prompt continues one that has it', () => {
   const first = [user('a')];
-  const one = sampledBehind(first, [97, 98, END], { content: 'ab' });
-  const { promptTokenIds: _unknown, ...two } = sampledBehind([...first, one, user('b')], [110, END], { content: 'n' });
+  const one = sampledAfter(first, [97, 98, END], { content: 'ab' });
+  const { promptTokenIds: _unknown, ...two } = sampledAfter([...first, one, user('b')], [110, END], { content: 'n' });
   const sequences = renderHistory(chatml, [...first, one, user('b'), two]);
   expect(sequences).toMatchObject([{ numChoices: 2, numDivergentPrompts: 1, numBranchTokens: null }]);
 });
@@ -107,7 +107,7 @@ test('any conversation: every sampled token is trained once, after exactly the p
           const text = pieces.join('');
           const ids = [...(isMerged ? tokenizer.encode(text) : bytesOf(text)), ...(isCut ? [] : [END])];
           const content = { none: text, trim: text.trim(), shorten: text.slice(1) }[edit];
-          const choice = sampledBehind(items, ids, { content }, template);
+          const choice = sampledAfter(items, ids, { content }, template);
           if (!haveAllRecords && !hasRecord) delete choice.promptTokenIds;
           items.push(choice);
         }

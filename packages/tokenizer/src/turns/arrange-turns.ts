@@ -77,7 +77,7 @@ function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSuppor
   const later = messages.findIndex((message) => !isInstruction(message));
   const numFirst = later < 0 ? messages.length : later;
   const arranged = firstInstructions(messages.slice(0, numFirst), support);
-  let isBegun = false;
+  let hasStarted = false;
   for (const message of messages.slice(numFirst)) {
     const last = arranged.at(-1);
     const kept = isInstruction(message) ? keptInstruction(message, support) : message;
@@ -85,11 +85,11 @@ function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSuppor
     const isFolded = kept === null && (last?.role === 'user' || last?.role === 'tool');
     const isInterrupting = role === 'user' && last?.role === 'tool' && !support.takesUserAfterTool;
     const isSecond = role === last?.role && isTurn(role) && !support.takesTwo[role];
-    if (last !== undefined && (isFolded || isInterrupting || isSecond || (isBegun && role === 'user')))
+    if (last !== undefined && (isFolded || isInterrupting || isSecond || (hasStarted && role === 'user')))
       arranged[arranged.length - 1] = joined(last, message);
     else {
       arranged.push(kept ?? { role, content: message.content ?? '' });
-      isBegun = kept === null;
+      hasStarted = kept === null;
     }
   }
   return arranged;
