@@ -13,9 +13,9 @@ export interface SchemaWords {
   readonly tableEnd: string;
   /** The same, for a table whose rows are in the order of their primary key. */
   readonly sortedTableEnd: string;
-  /** Function of two values: the first that is not null. */
+  /** Function of two values: the first that is not null. For an early step only; others use `coalesce`. */
   readonly ifNull: string;
-  /** Index expression: the column is null. */
+  /** Index expression: the column is null. For an early step only; others use parentheses. */
   isNull(column: string): string;
   /** Statement that refuses inserts while the condition holds; in it `new` is the inserted row. */
   refuseInsert(what: { trigger: string; table: string; when: string; message: string }): string;

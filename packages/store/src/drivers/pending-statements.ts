@@ -1,5 +1,5 @@
 import { StoreError } from '../contract/errors.ts';
-import { MIGRATIONS } from '../migrations/index.ts';
+import { migrationsFor } from '../migrations/index.ts';
 import type { Migration } from '../migrations/migration.ts';
 import type { SchemaWords } from '../contract/schema-words.ts';
 
@@ -15,7 +15,7 @@ export function pendingStatements(
   database: string,
   current: number,
   words: SchemaWords,
-  migrations: readonly Migration[] = MIGRATIONS,
+  migrations: readonly Migration[] = migrationsFor(current),
 ): { statements: string[]; newest: number } | null {
   const newest = migrations.at(-1)?.version ?? 0;
   if (current === newest) return null;

@@ -1,8 +1,8 @@
 import type { SchemaWords } from '../contract/schema-words.ts';
 
 /**
- * One step of the schema. A published migration is never edited; the next change is a new file with the next
- * number.
+ * The schema, or one change of it. A published migration is never edited; the next change is a new file with
+ * the next number.
  */
 export interface Migration {
   /** Stored in the database; ascends from migration to migration. */

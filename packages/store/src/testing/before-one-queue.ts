@@ -2,17 +2,14 @@ import { expect } from 'vitest';
 import type { Queries } from '../contract/sql.ts';
 import type { Store } from '../parts/store.ts';
 import { claimExport } from './harness.ts';
+import { insertRow } from './insert-row.ts';
 
 /** Version of the last schema before exports became jobs. */
 export const BEFORE_ONE_QUEUE = 11;
 
 /** Inserts rows that a database of that schema may hold. */
 export async function fillBeforeOneQueue(queries: Queries): Promise<void> {
-  const insert = async (table: string, row: Record<string, string | number | null>) => {
-    const names = Object.keys(row);
-    const marks = names.map(() => '?').join(', ');
-    await queries.query(`insert into ${table} (${names.join(', ')}) values (${marks})`, Object.values(row));
-  };
+  const insert = (table: string, row: Parameters<typeof insertRow>[2]) => insertRow(queries, table, row);
   await insert('entities', { id: 'e', name: 'local', created_at: 1 });
   const model = { entity_id: 'e', project: 'demo', base_model: 'base', lora: '{}', next_step: 2, created_at: 1 };
   await insert('models', { id: 'm', name: 'agent', ...model });

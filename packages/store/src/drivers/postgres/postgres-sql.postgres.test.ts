@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { FolderBlobs } from '../../blobs/folder-blobs.ts';
 import { examineDatabase } from '../../examine-database.ts';
 import { checkOwnBlobs } from '../../blobs/own-blobs.ts';
+import { BEFORE_FIRST_RELEASE } from '../../migrations/before-first-release/index.ts';
 import { MIGRATIONS, NEWEST_VERSION } from '../../migrations/index.ts';
 import type { Queries } from '../../contract/sql.ts';
 import { BEFORE_ONE_QUEUE, expectOneQueue, fillBeforeOneQueue } from '../../testing/before-one-queue.ts';
@@ -43,7 +44,7 @@ describe('a PostgreSQL database', () => {
   });
 
   it('a database of an earlier schema keeps its data; one of a newer schema is refused', async () => {
-    const first = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, 1) });
+    const first = await PostgresSql.open(url, { migrations: BEFORE_FIRST_RELEASE.slice(0, 1) });
     await addEntity(first, 'local');
     await first.close();
     const store = await openPostgresStore(url);
@@ -55,7 +56,7 @@ describe('a PostgreSQL database', () => {
   });
 
   it('a database from before exports were jobs is migrated, and references to jobs still hold', async () => {
-    const before = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, BEFORE_ONE_QUEUE) });
+    const before = await PostgresSql.open(url, { migrations: BEFORE_FIRST_RELEASE.slice(0, BEFORE_ONE_QUEUE) });
     await fillBeforeOneQueue(before);
     await before.close();
     const store = await openPostgresStore(url);

@@ -1,5 +1,5 @@
-import type { Migration } from '../migration.ts';
 import type { SchemaWords } from '../../contract/schema-words.ts';
+import type { Migration } from '../migration.ts';
 
 /** Every earlier column of jobs, in this order. */
 const JOB_COLUMNS = `position, id, model_id, kind, status, config, data_key, key_id, lease_owner, lease_expires_at, fencing_token, num_attempts,
@@ -110,7 +110,7 @@ alter table exports add check (deleted_at is null or artifact_key is null);
  * reads, and an import is a job, too. Of the jobs with the same `turn` one runs at a time. Jobs that do not
  * train end with `job_ended` or `job_failed`.
  */
-export const ONE_QUEUE: Migration = {
+const ONE_QUEUE: Migration = {
   version: 12,
   name: 'one-queue',
   sql: (words) => `
@@ -130,3 +130,174 @@ ${words.refuseInsert({
 })}
 `,
 };
+
+/**
+ * Every model has a run: its measurements during training, one series per metric, one point per gradient step
+ * or log. Positions of a series count from 0 without gaps. `feed` has the events of all jobs and models in
+ * one order; rows of job events refer to theirs instead of repeating it.
+ */
+const RUNS: Migration = {
+  version: 13,
+  name: 'runs',
+  sql: (words) => `
+alter table models add column num_gradient_steps ${words.integer} not null default 0;
+update models set run_id = id where run_id is null;
+
+create table metric_series (
+  id ${words.rowId},
+  model_id text not null references models (id),
+  name text not null,
+  num_points ${words.integer} not null,
+  unique (model_id, name)
+)${words.tableEnd};
+
+create table metric_points (
+  series_id ${words.integer} not null references metric_series (id),
+  position ${words.integer} not null,
+  step ${words.integer} not null,
+  gradient_step ${words.integer},
+  value ${words.double} not null,
+  recorded_at ${words.integer} not null,
+  primary key (series_id, position)
+)${words.sortedTableEnd};
+
+create table feed (
+  position ${words.position},
+  entity_id text not null references entities (id),
+  type text not null,
+  model_id text,
+  job_id text,
+  event_id text,
+  data text,
+  created_at ${words.integer} not null,
+  check ((event_id is null) = (data is not null))
+)${words.tableEnd};
+create index feed_by_entity on feed (entity_id, position);
+create index feed_by_age on feed (created_at);
+create index jobs_by_entity on jobs (entity_id, position);
+`,
+};
+
+/**
+ * Lists trajectories: a set per job or log that has some, and a row per trajectory; their content stays in
+ * the blob of the job or log. `token_traces` has the compressed trace of their tokens in a gradient step.
+ */
+const TRAJECTORIES: Migration = {
+  version: 14,
+  name: 'trajectories',
+  sql: (words) => `
+create table trajectory_sets (
+  position ${words.position},
+  id text not null unique,
+  model_id text not null references models (id),
+  job_id text references jobs (id),
+  split text not null,
+  step ${words.integer} not null
+)${words.tableEnd};
+create index trajectory_sets_by_model on trajectory_sets (model_id, step);
+
+create table trajectories (
+  position ${words.position},
+  set_position ${words.integer} not null references trajectory_sets (position),
+  model_position ${words.integer} not null,
+  group_index ${words.integer} not null,
+  trajectory_index ${words.integer} not null,
+  reward ${words.double} not null,
+  outcome text,
+  advantage ${words.double},
+  unique (set_position, group_index, trajectory_index)
+)${words.tableEnd};
+create index trajectories_by_model on trajectories (model_position, position);
+create index trajectories_by_reward on trajectories (model_position, reward, position);
+
+create table token_traces (
+  position ${words.position},
+  trajectory_position ${words.integer} not null references trajectories (position),
+  model_position ${words.integer} not null,
+  gradient_step ${words.integer} not null,
+  size_bytes ${words.integer} not null,
+  created_at ${words.integer} not null,
+  trace ${words.blob} not null
+)${words.tableEnd};
+create index token_traces_by_trajectory on token_traces (trajectory_position, position);
+create index token_traces_by_model on token_traces (model_position, position, size_bytes);
+create index token_traces_by_age on token_traces (created_at);
+`,
+};
+
+/** External trackers: the feed position each has reached, and its names of the runs. */
+const TRACKERS: Migration = {
+  version: 15,
+  name: 'trackers',
+  sql: (words) => `
+create table tracker_positions (
+  tracker text primary key,
+  position ${words.integer} not null
+)${words.tableEnd};
+
+create table tracked_runs (
+  tracker text not null,
+  model_id text not null references models (id),
+  run text not null,
+  url text,
+  num_gradient_steps ${words.integer} not null,
+  primary key (tracker, model_id)
+)${words.tableEnd};
+`,
+};
+
+/**
+ * Prompt digests, equal for trajectories that answer the same prompt in any job, log and step. Older
+ * trajectories have none: their content may be gone.
+ */
+const PROMPTS: Migration = {
+  version: 16,
+  name: 'prompts',
+  sql: () => `
+alter table trajectories add column prompt_digest text;
+create index trajectories_by_prompt on trajectories (model_position, prompt_digest, position);
+`,
+};
+
+/** Signed-in browsers, and links that sign one in. Stores only the SHA-256 of a secret. */
+const SIGN_INS: Migration = {
+  version: 17,
+  name: 'sign-ins',
+  sql: (words) => `
+create table sign_ins (
+  position ${words.position},
+  kind text not null check (kind in ('session', 'link')),
+  secret_sha256 ${words.blob} not null unique,
+  key_id text not null references api_keys (id),
+  expires_at ${words.integer} not null
+)${words.tableEnd};
+create index sign_ins_by_key on sign_ins (key_id, kind, position);
+create index sign_ins_by_expiry on sign_ins (expires_at);
+`,
+};
+
+/**
+ * Several services on one database: an addition to the feed notifies the others, if the database can.
+ * `blob_places` names the blobs that belong to this database, so that a service with other blobs is detected.
+ */
+const SEVERAL_SERVICES: Migration = {
+  version: 18,
+  name: 'several-services',
+  sql: (words) => `
+create table blob_places (
+  only_row ${words.integer} primary key check (only_row = 1),
+  id text not null
+)${words.tableEnd};
+${words.notifyOnInsert({ trigger: 'feed_is_told', table: 'feed' })}
+`,
+};
+
+export const STEPS_12_TO_18: readonly Migration[] = [
+  ONE_QUEUE,
+  RUNS,
+  TRAJECTORIES,
+  TRACKERS,
+  PROMPTS,
+  SIGN_INS,
+  SEVERAL_SERVICES,
+];

@@ -4,15 +4,17 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
-import { KEPT_CHECKPOINTS } from './0029-kept-checkpoints.ts';
-import { MIGRATIONS } from './index.ts';
+import { SqliteSql } from '../../drivers/sqlite/sqlite-sql.ts';
+import { BEFORE_FIRST_RELEASE } from './index.ts';
+
+/** Version that this step leads to. */
+const KEPT_CHECKPOINTS = 29;
 
 test('checkpoints from before are marked, so that an upgrade removes none; deleted ones are not', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-schema-'));
   try {
     const path = join(directory, 'store.sqlite');
-    const before = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, KEPT_CHECKPOINTS.version - 1) });
+    const before = new SqliteSql(path, { migrations: BEFORE_FIRST_RELEASE.slice(0, KEPT_CHECKPOINTS - 1) });
     await before.query(`insert into entities (id, name, created_at) values ('e', 'local', 1)`, []);
     await before.query(
       `insert into models (id, entity_id, project, name, base_model, lora, run_id, next_step, created_at)

@@ -4,15 +4,17 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
-import { MIGRATIONS } from './index.ts';
-import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
+import { SqliteSql } from '../../drivers/sqlite/sqlite-sql.ts';
+import { BEFORE_FIRST_RELEASE } from './index.ts';
+
+/** Version that this step leads to. */
+const ROLLOUT_STEPS = 26;
 
 test('points of rollouts move to the step that these were drawn from, points of updates and of logs stay', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-schema-'));
   try {
     const path = join(directory, 'store.sqlite');
-    const before = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, ROLLOUT_STEPS.version - 1) });
+    const before = new SqliteSql(path, { migrations: BEFORE_FIRST_RELEASE.slice(0, ROLLOUT_STEPS - 1) });
     await before.query(`insert into entities (id, name, created_at) values ('e', 'local', 1)`, []);
     await before.query(
       `insert into models (id, entity_id, project, name, base_model, lora, run_id, next_step, created_at)

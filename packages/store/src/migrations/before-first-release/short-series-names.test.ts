@@ -4,15 +4,17 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
-import { MIGRATIONS } from './index.ts';
-import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
+import { SqliteSql } from '../../drivers/sqlite/sqlite-sql.ts';
+import { BEFORE_FIRST_RELEASE } from './index.ts';
+
+/** Version that this step leads to. */
+const SHORT_SERIES_NAMES = 25;
 
 test('long series names of older versions are shortened to the limit, each unique, in characters', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-schema-'));
   try {
     const path = join(directory, 'store.sqlite');
-    const before = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, SHORT_SERIES_NAMES.version - 1) });
+    const before = new SqliteSql(path, { migrations: BEFORE_FIRST_RELEASE.slice(0, SHORT_SERIES_NAMES - 1) });
     await before.query(`insert into entities (id, name, created_at) values ('e', 'local', 1)`, []);
     for (const id of ['m', 'n'])
       await before.query(
