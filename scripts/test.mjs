@@ -6,8 +6,7 @@
  *   npm run test:all               everything; with `-- --rest` everything except the short set
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,6 +15,7 @@ import { COUNTS_FILE_VARIABLE, countLine, slowestLines } from './lib/count-repor
 import { findPostgres } from './lib/postgres.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
 import { hasTorchEnvironment } from './lib/torch-environment.mjs';
+import { makeTestFolder } from './lib/test-folder.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
@@ -25,7 +25,7 @@ const SHORT_SET = ['unit', 'native', 'path'];
 
 const { flags, filters } = readArguments(process.argv.slice(2));
 const isWhole = filters.length === 0 && flags.size > 0;
-const folder = mkdtempSync(join(tmpdir(), 'trainyard-test-'));
+const folder = makeTestFolder();
 try {
   const countsFile = join(folder, 'counts.json');
   const exitCode = await runVitest(projectsOf(), countsFile);
@@ -75,7 +75,7 @@ async function runVitest(filters, countsFile) {
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...filters], {
     cwd: ROOT,
     stdio: 'inherit',
-    env: { ...process.env, ...models, [COUNTS_FILE_VARIABLE]: countsFile },
+    env: { ...process.env, ...models, TMPDIR: folder, [COUNTS_FILE_VARIABLE]: countsFile },
   });
   // Ctrl-C also reaches Vitest, which stops its workers; wait for it.
   process.on('SIGINT', () => {});

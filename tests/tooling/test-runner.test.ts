@@ -1,9 +1,11 @@
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { rmSync, statSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { countLine, COUNTS_FILE_VARIABLE, slowestLines } from '../../scripts/lib/count-reporter.mjs';
+import { makeTestFolder } from '../../scripts/lib/test-folder.mjs';
 import { REPOSITORY, runProgram, runScript } from './support/run-script.ts';
 
 const lastLine = (output: string): string | undefined => output.trimEnd().split('\n').at(-1);
@@ -42,6 +44,18 @@ test('a filter that matches nothing is a failure, and the count line still comes
   expect(output).toContain('No test ran. This counts as a failure.');
   expect(lastLine(output)).toBe('0 passed, 0 failed, 0 skipped');
   expect(exitCode).not.toBe(0);
+});
+
+test.each([
+  ['a file system with room', tmpdir()],
+  ['no such file system', '/nowhere'],
+  ['a file system that cannot be written', '/proc'],
+])('the folder of temporary files is fresh, and other accounts reach what is in it: %s', async (_what, memory) => {
+  const folder = makeTestFolder(memory);
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  expect(folder.startsWith(join(tmpdir(), 'trainyard-test-'))).toBe(true);
+  expect(statSync(folder).mode & 0o777).toBe(0o711);
+  expect(await readdir(folder)).toEqual([]);
 });
 
 /** Runs .ci/run with an `npm` that prints and exits as scripted, to test the script's reaction. */
