@@ -53,9 +53,10 @@ export class BigramPolicy implements TrainablePolicy {
     for (const id of [...row.tokenIds, ...row.targets])
       if (id < 0 || id >= BIGRAM_ARCHITECTURE.vocabSize)
         throw new TrainerError('trainer.token_out_of_range', `token ${id} is not of the vocabulary`);
-    const probabilities = Array.from(row.sources, (source) =>
-      this.#distribution(row, source, options.withoutAdapter ?? false),
-    );
+    const bySource = new Map<number, Float64Array>();
+    for (const source of new Set(row.sources))
+      bySource.set(source, this.#distribution(row, source, options.withoutAdapter ?? false));
+    const probabilities = Array.from(row.sources, (source) => bySource.get(source)!);
     if (options.keepForBackward) this.#kept = { row, probabilities };
     return {
       logprobs: Float32Array.from(row.targets, (target, i) => Math.log(probabilities[i]![target % this.#size]!)),
