@@ -32,18 +32,22 @@ const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 /** The timeout is not a measure of speed: it ends tests that hang, on a machine that does a dozen other things too. */
 const HANGS_AFTER_MS = 120_000;
 
-/** Not isolated: one worker runs many files, which saves the start of a process for each. Two workers also where there are two cores. */
-const SHARED = { isolate: false, maxWorkers: Math.max(2, availableParallelism() - 1) } as const;
+/** Files wait for starts, clients and limits a quarter of their time: three at a time keep two cores busy. */
+const WORKERS = 3;
+
+/** Not isolated: one worker runs many files, which saves the start of a process for each. */
+const SHARED = { isolate: false, maxWorkers: Math.max(WORKERS, availableParallelism() - 1) } as const;
 /**
- * Files that take much, each in a process of its own, since native code that crashes takes it along. Two at a time: a file with a service of its own waits
- * half of its time, for a start, for a client, for a limit; and one with a model computes on one thread, or has half of the threads. Threads spin at
- * barriers, so two services that want all cores cost a fifth more processor time than two that have half of them.
+ * Files that take much, each in a process of its own, since native code that crashes takes it along. One with a model computes on one thread, or has half of
+ * the threads. Threads spin at barriers, so two services that want all cores cost a fifth more processor time than two that have half of them.
  */
-const IN_PAIRS = {
+const ISOLATED = {
   isolate: true,
-  maxWorkers: 2,
+  maxWorkers: WORKERS,
   env: { TRAINYARD_THREADS: String(Math.max(1, Math.floor(availableParallelism() / 2))) },
 } as const;
+/** Isolated ones of the first stage, in which all projects have as many workers. */
+const AMONG_SHARED = { ...ISOLATED, maxWorkers: SHARED.maxWorkers } as const;
 
 /** As `packages/generation/src/testing/guests.ts` knows them. */
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
@@ -81,6 +85,13 @@ const STAGES: Project[][] = [
       ],
       ...SHARED,
     },
+    { name: 'path', include: ['tests/path/**/*.test.ts'], exclude: NEVER, ...AMONG_SHARED },
+    {
+      name: 'native',
+      include: ['packages/native/**/*.test.ts'],
+      exclude: [...NEVER, MODEL_TESTS, BF16_TESTS],
+      ...AMONG_SHARED,
+    },
     ...GUESTS.map(guestProject),
     behindPortProject(),
     ...servicePostgresProject(findPostgres(process.env)),
@@ -89,24 +100,17 @@ const STAGES: Project[][] = [
     ...postgresProject(findPostgres(process.env)),
     ...(process.env['TRAINYARD_TEST_MLFLOW'] === undefined
       ? []
-      : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+      : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...ISOLATED }]),
     ...(process.env['TRAINYARD_TEST_AGENTS'] === undefined
       ? []
-      : [{ name: 'agents', include: [AGENT_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+      : [{ name: 'agents', include: [AGENT_TESTS], exclude: NEVER, ...ISOLATED }]),
     ...(process.env['TRAINYARD_TEST_S3_SERVER'] === undefined
       ? []
-      : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+      : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...ISOLATED }]),
     ...networksProject(findPostgres(process.env)),
     ...(process.env['TRAINYARD_TEST_BF16_LIBRARY'] === undefined
       ? []
-      : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...IN_PAIRS }]),
-    { name: 'path', include: ['tests/path/**/*.test.ts'], exclude: NEVER, ...IN_PAIRS },
-    {
-      name: 'native',
-      include: ['packages/native/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, BF16_TESTS],
-      ...IN_PAIRS,
-    },
+      : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...ISOLATED }]),
     {
       name: 'tests',
       include: ['tests/**/*.test.ts'],
@@ -120,9 +124,9 @@ const STAGES: Project[][] = [
         NETWORK_TESTS,
         AGENT_TESTS,
       ],
-      ...IN_PAIRS,
+      ...ISOLATED,
     },
-    { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
+    { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ISOLATED },
   ],
   (await hasTorchEnvironment(import.meta.dirname)) ? [torchProject(torchEnvironment(import.meta.dirname).python)] : [],
 ];
@@ -152,14 +156,14 @@ function behindPortProject(): Project {
 /** Its tests find the programs of the server where this variable says. */
 function postgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
-  const env = { ...IN_PAIRS.env, TRAINYARD_TEST_POSTGRES: programs };
-  return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...IN_PAIRS, env }];
+  const env = { ...ISOLATED.env, TRAINYARD_TEST_POSTGRES: programs };
+  return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...ISOLATED, env }];
 }
 
 /** One file after the other: each makes the network of its machines, and half a dozen processes on them. */
 function networksProject(programs: string | null): Project[] {
   if (programs === null || process.env['TRAINYARD_TEST_NETWORKS'] === undefined) return [];
-  const env = { ...IN_PAIRS.env, TRAINYARD_TEST_POSTGRES: programs };
+  const env = { ...ISOLATED.env, TRAINYARD_TEST_POSTGRES: programs };
   return [{ name: 'networks', include: [NETWORK_TESTS], exclude: NEVER, isolate: true, fileParallelism: false, env }];
 }
 
