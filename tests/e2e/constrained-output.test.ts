@@ -1,15 +1,16 @@
 /**
- * Output of the real model at temperature 1 under generated constraints, judged independently of their
+ * Output of the small model at temperature 1 under generated constraints, judged independently of their
  * enforcement: ajv for schemas, `RegExp` for expressions. Many requests are in flight at once, so that
  * sequences with many constraints share batches.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { expressions } from '../support/generated-expressions.ts';
 import { boundedSchemas } from '../support/generated-schemas.ts';
 import { isValidBy } from '../support/schema-judge.ts';
+import { smallService } from '../support/small-service.ts';
 
 const SEED = 20261121;
 const NUM_SCHEMAS = 100;
@@ -54,7 +55,7 @@ interface Reply {
 
 let service: OwnService;
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
 });
 afterAll(async () => {
   await service.close();
@@ -127,7 +128,7 @@ describe('output of the model at temperature 1', () => {
       const replies = await askAll(schemas, (schema, index) =>
         ask('Make up an example, as JSON.', {
           seed: index,
-          max_tokens: 300,
+          max_tokens: 600,
           ...(index % 2 === 0
             ? { response_format: { type: 'json_schema', json_schema: { name: 'example', schema } } }
             : { structured_outputs: { json: schema } }),
