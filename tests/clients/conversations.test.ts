@@ -1,4 +1,4 @@
-/** Conversations with the unmodified SDKs of OpenAI, with the default model. */
+/** Conversations with the unmodified SDKs of OpenAI. */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +7,8 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
+import { smallService } from '../support/small-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const TIMEOUT_MS = 300_000;
@@ -21,7 +22,7 @@ if (!hasPython && process.env['CI'] !== undefined) {
 let service: OwnService;
 let openai: OpenAI;
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   openai = new OpenAI({ baseURL: service.url, apiKey: service.apiKey, maxRetries: 0 });
 }, TIMEOUT_MS);
 afterAll(() => service.close());

@@ -6,7 +6,8 @@ import http from 'node:http';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
+import { smallService } from '../support/small-service.ts';
 
 const MAX_REQUESTS = 16;
 const NUM_STREAMS = 300;
@@ -14,7 +15,7 @@ const TIMEOUT_MS = 600_000;
 
 let service: OwnService;
 beforeAll(async () => {
-  service = await ownService({ environment: { TRAINYARD_MAX_REQUESTS: String(MAX_REQUESTS) } });
+  service = await smallService({ environment: { TRAINYARD_MAX_REQUESTS: String(MAX_REQUESTS) } });
 }, TIMEOUT_MS);
 afterAll(async () => {
   await service.close();
@@ -43,7 +44,7 @@ it(
   'streams above the limit are 429 with Retry-After, those below are served, and after all disconnect the next request is answered',
   async () => {
     const streams = Array.from({ length: NUM_STREAMS }, () =>
-      send({ stream: true, n: 8, max_tokens: 4_000, ignore_eos: true }),
+      send({ stream: true, n: 8, max_tokens: 8_000, ignore_eos: true }),
     );
     const statuses: (number | undefined)[] = [];
     const enough = Promise.withResolvers<void>();
