@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 /** Seeds that meet most kinds of faults; `npm run lab -- prove` plays a thousand. */
-const NUM_SCHEDULES = 12;
+const NUM_SCHEDULES = 6;
 
 async function play(...args: string[]): Promise<{ code: number; output: string }> {
   const child = spawn(
