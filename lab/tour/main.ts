@@ -148,7 +148,7 @@ try {
   const worst = page.getByRole('article').filter({ hasText: 'Worst rollout' });
   const rewards = await Promise.all([best, worst].map(async (card) => Number(await card.locator('b').innerText())));
   if (!(rewards[0]! > rewards[1]!)) throw new Error(`the best rollout has the reward ${rewards.join(', the worst ')}`);
-  await page.getByRole('link', { name: 'Best rollout: open' }).click();
+  await page.getByRole('link', { name: 'Best rollout: open rollout' }).click();
   await page.getByText('Assistant').first().waitFor();
   await picture(page, 'rollout', 360);
   done(`best and worst rollout of the last step: reward ${rewards.join(' and ')}`);

@@ -49,7 +49,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
 
   test('a busy button keeps the focus and acts once', async () => {
     const page = await dashboard.signedIn('/jobs');
-    await page.getByRole('cell', { name: 'paused' }).waitFor();
+    await page.getByRole('cell', { name: 'paused', exact: true }).waitFor();
     await page.getByRole('table').getByRole('link').first().click();
     await page.getByRole('button', { name: 'Resume' }).waitFor();
     let numAsked = 0;

@@ -22,7 +22,7 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
         <h3>{title}</h3>
         <span className="soft">reward</span>
         <b>{formatValue(trajectory.reward)}</b>
-        <Link href={`/rollouts/${encodeURIComponent(trajectory.id)}`} aria-label={`${title}: open`}>
+        <Link href={`/rollouts/${encodeURIComponent(trajectory.id)}`} aria-label={`${title}: open rollout`}>
           Open rollout
         </Link>
       </header>
