@@ -16,50 +16,49 @@ import type { SettingName, SettingValues } from './setting-table.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
-/** Settings that the service uses unchanged. */
-const PLAIN_SETTINGS = [
-  'host',
-  'port',
-  'apiKey',
-  'entity',
-  'engineUrl',
-  'modelId',
-  'modelMemoryMegabytes',
-  'precision',
-  'adapterMegabytes',
-  'maxSequences',
-  'maxRequests',
-  'maxLogprobs',
-  'logprobsMode',
-  'engineShare',
-  'requestTemplates',
-  'specialTokens',
-  'reasoningContent',
-  'choiceRecords',
-  'choiceRecordHours',
-  'choiceRecordMegabytes',
-  'storeResponsesMegabytes',
-  'trajectoryDays',
-  'removeOrphans',
-  'orphanDays',
-  'binDays',
-  'orphanShare',
-  'tracker',
-  'tokenTraceMegabytes',
-  'schedulingPolicy',
-  'outageSeconds',
-  'drainGraceMs',
-  'drainTimeoutMs',
-  'allowNetwork',
-  'acceptModels',
-  'metrics',
-  'logFormat',
-  'bodyTimeoutMs',
-  'minBodyRate',
-  'readerTimeoutMs',
+/** Settings that `ServiceConfig` has in another form. The service uses all others unchanged. */
+const CONVERTED_SETTINGS = [
+  'role',
+  'allowedHosts',
+  'allowedOrigins',
+  'dataDir',
+  'database',
+  'databaseConnections',
+  'bucket',
+  'bucketRegion',
+  'bucketCacheMegabytes',
+  'trainingDataDir',
+  'adoptBlobs',
+  'trustClock',
+  'model',
+  'deterministic',
+  'onednn',
+  'threads',
+  'toolParser',
+  'capacityTokens',
+  'cacheMegabytes',
+  'vllm',
+  'vllmKey',
+  'vllmModel',
+  'vllmAdapterDir',
+  'vllmAdapterPath',
+  'vllmMaxAdapters',
+  'vllmMaxLoraRank',
+  'vllmSchedulingPolicy',
+  'vllmCheck',
+  'maxChoices',
+  'storeResponses',
+  'keepCheckpoints',
+  'snapshotSteps',
+  'trainerUrl',
+  'trainerKey',
+  'trainerProfile',
+  'trainerModel',
+  'trainerTimeoutSeconds',
+  'metricsListen',
 ] as const satisfies readonly SettingName[];
 
-type PlainSettings = Pick<SettingValues, (typeof PLAIN_SETTINGS)[number]>;
+type PlainSettings = Omit<SettingValues, (typeof CONVERTED_SETTINGS)[number]>;
 
 /**
  * Settings of one process, resolved once. Plain settings are described in their table; the others were
@@ -132,7 +131,10 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const role = readRole(values.role) ?? 'all';
   const database = resolveDatabase(dataDirectory, values, given, sources.environment);
   refuseConflicts({ values, given, role, database, models });
-  const plain = Object.fromEntries(PLAIN_SETTINGS.map((name) => [name, values[name]])) as unknown as PlainSettings;
+  const converted = new Set<string>(CONVERTED_SETTINGS);
+  const plain = Object.fromEntries(
+    Object.entries(values).filter(([name]) => !converted.has(name)),
+  ) as unknown as PlainSettings;
   return Object.freeze({
     ...plain,
     role,
