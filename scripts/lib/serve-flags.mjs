@@ -30,6 +30,7 @@ export const SERVE_FLAGS = {
     'engine-url',
     'entity',
     'host',
+    'keep-alive-seconds',
     'keep-checkpoints',
     'log-format',
     'logprobs-mode',

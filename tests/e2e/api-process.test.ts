@@ -16,7 +16,7 @@ let client: Trainyard;
 let modelId: string;
 
 beforeAll(async () => {
-  service = await smallService();
+  service = await smallService({ environment: { TRAINYARD_KEEP_ALIVE_SECONDS: '620' } });
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
   const base = (await client.servedModels.list()).data[0]!.id;
   modelId = (await client.models.register({ project: 'api', name: 'large', base_model: base })).id;
@@ -53,6 +53,12 @@ it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in me
   const mapped = readFileSync(`/proc/${service.pid}/maps`, 'utf8');
   expect(mapped).toContain('node');
   expect(mapped).not.toMatch(/koffi|onnxruntime|libllama|libggml/i);
+});
+
+it('keeps idle connections as long as it is set to, and announces it', async () => {
+  const response = await fetch(`${service.url}/livez`);
+  await response.text();
+  expect(response.headers.get('keep-alive')).toBe('timeout=620');
 });
 
 it('answers health checks while receiving a job of 60 MB', { timeout: 120_000 }, async () => {

@@ -207,6 +207,7 @@ export async function startService(
       },
     });
     cleanups.push(() => workers?.stop());
+    server.server.keepAliveTimeout = config.keepAliveSeconds * 1_000;
     const url = await listen(server, config);
     try {
       announceService(config.dataDirectory, urlOnThisMachine(url));

@@ -65,4 +65,11 @@ export const REQUESTS = {
     default: 60_000,
     help: 'ms after which a connection is closed if the client reads nothing of its response; 0 = never',
   },
+  keepAliveSeconds: {
+    kind: 'integer',
+    min: 1,
+    max: 86_400,
+    default: 72,
+    help: 'seconds to keep an idle connection open; more than the idle timeout of a load balancer in front, such as 620 for one of 600',
+  },
 } as const satisfies Record<string, SettingRow>;
