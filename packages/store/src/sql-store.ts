@@ -27,7 +27,6 @@ import { sqlTrajectories } from './parts/trajectories/sql-trajectories.ts';
 import { sqlAdapters } from './parts/transfers/sql-adapters.ts';
 import { sqlExports } from './parts/transfers/sql-exports.ts';
 import { sqlUsage } from './parts/usage/sql-usage.ts';
-import { UsageBuffer } from './parts/usage/usage-buffer.ts';
 
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 /** Lifetime of the events that the feed refers to. */
@@ -80,7 +79,6 @@ export class SqlStore implements Store {
   readonly conversations: Store['conversations'];
   readonly #access: Access;
   readonly #clock: SqlClock;
-  readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
   readonly #conversations: ConversationStore;
   readonly #keptAnswers: KeptAnswerStore;
@@ -98,8 +96,8 @@ export class SqlStore implements Store {
     this.#access = access;
     this.#clock = clock;
     this.#requests = requests;
-    this.#usage = new UsageBuffer(sql, now);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, now, options.choiceRecords);
+    access.flushes.push(() => this.#choiceRecords.flush());
     this.#conversations = new ConversationStore(sql, { clock: now, requests, limits: options.conversations });
     const conversations = this.#conversations;
     this.#keptAnswers = new KeptAnswerStore(sql, { clock: now, owner: instanceId, limits, conversations, requests });
@@ -116,7 +114,7 @@ export class SqlStore implements Store {
     this.exports = sqlExports(access);
     this.adapters = sqlAdapters(access);
     this.idempotency = requests;
-    this.usage = sqlUsage(access, this.#usage);
+    this.usage = sqlUsage(access);
     this.choiceRecords = this.#choiceRecords;
     this.members = sqlMembers(access);
     this.files = sqlFiles(access);
@@ -163,11 +161,8 @@ export class SqlStore implements Store {
   /** Writes pending usage and records, and closes the database. A second call does nothing. */
   async close(): Promise<void> {
     this.#requests.close();
-    try {
-      await this.#usage.flush();
-      await this.#choiceRecords.flush();
-    } finally {
-      await this.#access.sql.close();
-    }
+    const flushed = await Promise.allSettled(this.#access.flushes.map((flush) => flush()));
+    await this.#access.sql.close();
+    for (const outcome of flushed) if (outcome.status === 'rejected') throw outcome.reason;
   }
 }

@@ -15,6 +15,8 @@ export interface Access {
   readonly instanceId: string;
   /** Milliseconds since the epoch on the clock of all writes. */
   readonly now: () => number;
+  /** Writes of buffers, which run before the database closes. A part with a buffer adds its own. */
+  readonly flushes: (() => Promise<void>)[];
   /** Runs `body` in one transaction. */
   readonly write: <Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions) => Promise<Result>;
   /** Runs `body` in one transaction, which also keeps the answer to a result other than null. */
@@ -36,6 +38,7 @@ export function accessTo(
     tables: openTables(sql),
     instanceId,
     now,
+    flushes: [],
     write,
     writeAnswered: (body, completes) =>
       write(async (tables) => {

@@ -1,8 +1,10 @@
 import type { Access } from '../access.ts';
-import type { UsageBuffer } from './usage-buffer.ts';
+import { UsageBuffer } from './usage-buffer.ts';
 import type { UsageRecords } from './usage.ts';
 
-export function sqlUsage({ tables, write }: Access, buffer: UsageBuffer): UsageRecords {
+export function sqlUsage({ sql, tables, now, flushes, write }: Access): UsageRecords {
+  const buffer = new UsageBuffer(sql, now);
+  flushes.push(() => buffer.flush());
   return {
     record: (usage) => buffer.add(usage),
     sum: async (query) => {
