@@ -128,6 +128,29 @@ export function keySuite(makeHarness: MakeHarness): void {
       expect(await store.keys.list()).toHaveLength(2);
     });
 
+    it('the last use of a key is written by the end of its process, and of all processes the latest remains', async () => {
+      const clock = new ManualClock();
+      const { id: entityId } = await store.keys.ensureEntity('acme');
+      const [used, unused] = [
+        await store.keys.create({ entityId, name: 'used', scopes: ['inference'] }),
+        await store.keys.create({ entityId, name: 'unused', scopes: ['inference'] }),
+      ];
+      expect(used.lastUsedAt).toBeNull();
+      const [early, late] = [await harness.open({ clock: clock.read }), await harness.open({ clock: clock.read })];
+      const lastUsed = async () => (await store.keys.list(entityId)).map(({ lastUsedAt }) => lastUsedAt);
+      const start = clock.read();
+      early.keys.recordUse(used.id);
+      clock.advance(90_000);
+      late.keys.recordUse(used.id);
+      late.keys.recordUse('unknown');
+      await late.close();
+      expect(await lastUsed()).toEqual([start + 90_000, null]);
+      await early.close();
+      expect(await lastUsed()).toEqual([start + 90_000, null]);
+      expect(await store.keys.get(unused.id)).toMatchObject({ name: 'unused', lastUsedAt: null });
+      expect(await store.keys.verify(used.secret)).toMatchObject({ keyId: used.id });
+    });
+
     it('an operator-chosen secret can be set again and again, and takes the newest scopes', async () => {
       const { id: entityId } = await store.keys.ensureEntity('acme');
       const first = await store.keys.ensure({ entityId, name: 'env', scopes: ['inference'], secret: 'chosen' });

@@ -72,7 +72,7 @@ export function schemaSuite(name: string, makeHarness: () => Promise<SchemaHarne
       await expect(one.open([SCHEMA])).rejects.toMatchObject({ code: 'store.schema_newer' });
     });
 
-    it.each([1, 11, 18, 24, 30])(
+    it.each([1, 11, 18, 24, 30, 31])(
       'a start upgrades a filled database of version %i as its steps one by one do, and every row remains',
       async (version) => {
         const filled = await fillVersion(one, version);

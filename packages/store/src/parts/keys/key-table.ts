@@ -12,6 +12,7 @@ type KeyRow = {
   secret_sha256: NodeJS.NonSharedUint8Array;
   scopes: string;
   created_at: number;
+  last_used_at: number | null;
   revoked_at: number | null;
   expires_at: number | null;
   hint: string | null;
@@ -118,6 +119,13 @@ export class KeyTable {
     await this.#sql.run(statement, ...valuesOf(limits), keyId);
   }
 
+  /** Sets the time of the last use, unless a later one is stored. */
+  async setLastUsed(keyId: string, at: number): Promise<void> {
+    const statement =
+      'update api_keys set last_used_at = ? where id = ? and (last_used_at is null or last_used_at < ?)';
+    await this.#sql.run(statement, at, keyId, at);
+  }
+
   async revoke(keyId: string, now: number): Promise<boolean> {
     return (
       (await this.#sql.run('update api_keys set revoked_at = ? where id = ? and revoked_at is null', now, keyId)) === 1
@@ -164,6 +172,7 @@ function toKey(row: KeyRow): ApiKey {
     hint: row.hint,
     isServiceKey: row.is_service_key === 1,
     createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
   };

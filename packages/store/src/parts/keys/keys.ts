@@ -24,6 +24,11 @@ export interface Keys {
   /** Revokes a key and ends its sessions and links. False if unknown or already revoked. */
   revoke(keyId: string): Promise<boolean>;
   /**
+   * Records that a request used the key. Returns at once: the use is written within a second, and later uses of the
+   * same minute are not. A failed write is repeated.
+   */
+  recordUse(keyId: string): void;
+  /**
    * Reports this process's use of limited keys and decides which requests may start: one transaction on the
    * clock of the store, which does not wait for the disk. Places in flight belong to this process for 15 s.
    * @returns answers in the order of the spendings
@@ -52,6 +57,8 @@ export interface ApiKey {
   /** True for the service's own first key, generated or configured. */
   isServiceKey: boolean;
   createdAt: number;
+  /** Within a minute; of several processes the latest. Null: never. */
+  lastUsedAt: number | null;
   /** Null: never. */
   expiresAt: number | null;
   revokedAt: number | null;

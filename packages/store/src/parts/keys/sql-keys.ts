@@ -3,12 +3,13 @@ import type { Access } from '../access.ts';
 import type { SqlClock } from '../clock/sql-clock.ts';
 import type { Tables } from '../tables.ts';
 import { spendKeyLimits } from './key-budget.ts';
+import { KeyUseBuffer } from './key-use-buffer.ts';
 import type { Keys } from './keys.ts';
 import { KnownKeys } from './known-keys.ts';
 
 /** @param outageMs time for which keys are used as last read while the database is away */
 export function sqlKeys(access: Access, clock: SqlClock, outageMs: number): Keys {
-  const { sql, tables, instanceId, now, write, writeAnswered } = access;
+  const { sql, tables, instanceId, now, flushes, write, writeAnswered } = access;
   const known = new KnownKeys(
     {
       find: (digest, at) => tables.keys.find(digest, at),
@@ -17,6 +18,8 @@ export function sqlKeys(access: Access, clock: SqlClock, outageMs: number): Keys
     },
     { outageMs },
   );
+  const uses = new KeyUseBuffer(access);
+  flushes.push(() => uses.flush());
 
   /** Clears the cache also after a failure, because the commit may have happened. */
   async function change<Result>(body: (own: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
@@ -64,6 +67,7 @@ export function sqlKeys(access: Access, clock: SqlClock, outageMs: number): Keys
         },
         { spendsReserve: true },
       ),
+    recordUse: (keyId) => uses.add(keyId),
     spend: (spendings) =>
       write((own) => spendKeyLimits(own, spendings, { processId: instanceId, now: now() }), { isDurable: false }),
   };
