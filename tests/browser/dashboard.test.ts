@@ -246,6 +246,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.getByRole('button', { name: 'Done' }).click();
     const row = page.getByRole('row').filter({ hasText: 'guest' });
     await row.getByText('12,000 requests/min').waitFor();
+    await row.getByText('never').waitFor();
 
     await row.getByRole('button', { name: 'Limits of guest' }).click();
     const dialog = page.getByRole('dialog', { name: 'Limits of guest' });
@@ -271,6 +272,13 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await dialog.getByRole('button', { name: 'Save limits' }).click();
     await row.getByText('none').waitFor();
     expect((await chat()).status).toBe(200);
+
+    const isUsed = async () => {
+      await page.reload();
+      await row.getByText('none').waitFor();
+      return (await row.getByText('never').count()) === 0 && (await row.locator('time').count()) === 2;
+    };
+    await expect.poll(isUsed).toBe(true);
     expect(complaints).toEqual([]);
     await context.close();
   });

@@ -37,8 +37,8 @@ test('without a service the keys of the data folder are made, listed and revoked
   await keys('create', 'all', '--scopes', 'admin', '--entity', 'team');
   const listed = await keys('list');
   expect(listed.stdout.split('\n')).toHaveLength(4);
-  expect(listed.stdout).toMatch(/^id +name +entity +scopes +secret +limits +made +state\n/);
-  expect(listed.stdout).toMatch(/\n\w{8} +ci +local +inference +ty-.{4}… .* valid until .*\n/);
+  expect(listed.stdout).toMatch(/^id +name +entity +scopes +secret +limits +made +used +state\n/);
+  expect(listed.stdout).toMatch(/\n\w{8} +ci +local +inference +ty-.{4}… .* never +valid until .*\n/);
   expect(listed.stdout).toMatch(/\n\w{8} +all +team +admin .* valid\n/);
   expect(listed.stdout).not.toContain(made.stdout.trim());
   const [, id = ''] = /\n(\w{8}) +ci /.exec(listed.stdout) ?? [];
@@ -111,13 +111,14 @@ test('a key ends by the clock of its service, and not by that of the command', a
   const key = { id: 'abcdefgh', name: 'ci', entity: 'e', scopes: [], hint: 'x', created_at: 0, revoked_at: null };
   const limits = { requests_per_minute: null, tokens_per_minute: null, max_requests_in_flight: null };
   const listed = { ...key, limits, expires_at: Math.floor(now / 1000) - 3_600 };
+  const data = [{ ...listed, last_used_at: Math.floor(now / 1000) - 7_300 }, listed];
   const server = createServer(async (request, response) => {
     response.setHeader('x-request-id', 'some-request');
     response.setHeader('date', new Date(now).toUTCString());
     let body = '';
     for await (const chunk of request) body += String(chunk);
     if (body !== '') bodies.push(body);
-    const answer = request.url === '/v1/health' ? { status: 'ok' } : { object: 'list', data: [listed] };
+    const answer = request.url === '/v1/health' ? { status: 'ok' } : { object: 'list', data };
     response.end(JSON.stringify(request.method === 'POST' ? { ...listed, secret: 's' } : answer));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -129,7 +130,11 @@ test('a key ends by the clock of its service, and not by that of the command', a
   const past = new Date(now - 3_600_000).toISOString();
   const refused = await keys('create', 'ci', '--expires', past, ...options);
   expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('--expires must be in the future')]);
-  expect((await keys('list', ...options)).stdout).toMatch(/expired \S+ \S+Z\s*$/);
+  const { stdout } = await keys('list', ...options);
+  const [used, unknown] = stdout.split('\n').slice(1);
+  expect(used).toMatch(/ 2 h ago +expired \S+ \S+Z$/);
+  // A service of an earlier release does not send the last use.
+  expect(unknown).toMatch(/ d ago +expired \S+ \S+Z$/);
 });
 
 test('a service is asked over HTTP', async () => {

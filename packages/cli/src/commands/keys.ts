@@ -9,7 +9,7 @@ import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { tableOf, widthOf } from '../terminal/table.ts';
-import { secondsOfDate, timeOf } from '../terminal/times.ts';
+import { agoOf, secondsOfDate, timeOf } from '../terminal/times.ts';
 import {
   addServiceOptions,
   type JsonOption,
@@ -319,11 +319,20 @@ function printList(list: readonly ApiKeyObject[], nowMs: number): void {
     key.scopes.join(','),
     key.hint === null ? '(chosen)' : `${key.hint}…`,
     limitWords(key),
-    timeOf(key.created_at),
+    agoOf(key.created_at, nowMs),
+    usedOf(key, nowMs),
     stateOf(key, nowMs),
   ]);
-  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'state'].map((title) => ({ title }));
+  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'used', 'state'].map((title) => ({
+    title,
+  }));
   process.stdout.write(tableOf(columns, rows, widthOf(process.stdout)));
+}
+
+/** Empty for a service of an earlier release, which does not send it. */
+function usedOf({ last_used_at: at }: Partial<ApiKeyObject>, nowMs: number): string {
+  if (at === undefined) return '';
+  return at === null ? 'never' : agoOf(at, nowMs);
 }
 
 function stateOf(key: ApiKeyObject, nowMs: number): string {

@@ -57,6 +57,10 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
   { name: 'State', cell: (key) => <KeyState apiKey={key} /> },
   { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
   {
+    name: 'Last used',
+    cell: ({ last_used_at: at }) => (at === null ? <span className="soft">never</span> : <Ago at={at} />),
+  },
+  {
     name: 'Actions',
     isNameHidden: true,
     cell: (key) =>

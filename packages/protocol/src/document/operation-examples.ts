@@ -204,6 +204,7 @@ const apiKey = {
   hint: 'ty-AAAA',
   is_service_key: false,
   created_at: 1_780_000_000,
+  last_used_at: 1_785_000_000,
   expires_at: 4_000_000_000,
   revoked_at: null,
 };

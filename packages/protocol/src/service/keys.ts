@@ -96,6 +96,9 @@ const API_KEY = {
     description: 'True for the first key of the service, generated or configured. A newly configured key replaces it.',
   }),
   created_at: Type.Integer({ description: 'Unix seconds.' }),
+  last_used_at: nullable(Type.Integer(), {
+    description: 'Last authorized request, within a minute, in Unix seconds; null: never.',
+  }),
   expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null: never.' }),
   revoked_at: nullable(Type.Integer(), { description: 'Unix seconds; null if it is not revoked.' }),
 };

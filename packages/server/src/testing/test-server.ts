@@ -13,6 +13,7 @@ import {
   type SqlStore,
   type TrainerLimits,
 } from '@trainyard/store';
+import { holdWriters } from '@trainyard/store/testing';
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../seams/contract/backends.ts';
 import { createServer } from '../gateway/create-server.ts';
@@ -23,7 +24,7 @@ import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
-import { openTestStore } from './test-store.ts';
+import { openTestStore, testDatabase } from './test-store.ts';
 
 /** Records the routes' calls of the worker. */
 export class RecordingQueue implements TrainingQueue {
@@ -178,6 +179,11 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   /** Also sends its runs to a tracker. */
   static async startTracked(makeTracking: (store: SqlStore) => RunTracking): Promise<TestServer> {
     return TestServer.startOn(new ScriptedInference(), {}, null, { makeTracking });
+  }
+
+  /** Blocks writers of the store, as another process in a transaction, until the result is called. */
+  async holdWriters(): Promise<() => Promise<void>> {
+    return await holdWriters(await testDatabase(this.#directory));
   }
 
   async makeKey(entity: string, scopes: Scope[]): Promise<string> {

@@ -63,6 +63,7 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
       );
     }
     request.caller = caller;
+    store.keys.recordUse(caller.keyId);
     if (caller.isRemembered === true) reply.header(DEGRADED_HEADER, 'database');
     watch.add(signedIn === null ? { keyId: caller.keyId } : { session: signedIn.session }, request);
   });

@@ -18,6 +18,7 @@ export function toKeyObject(key: ApiKey): ApiKeyObject {
     hint: key.hint,
     is_service_key: key.isServiceKey,
     created_at: Math.floor(key.createdAt / 1000),
+    last_used_at: key.lastUsedAt === null ? null : Math.floor(key.lastUsedAt / 1000),
     expires_at: key.expiresAt === null ? null : Math.floor(key.expiresAt / 1000),
     revoked_at: key.revokedAt === null ? null : Math.floor(key.revokedAt / 1000),
   };

@@ -35,7 +35,7 @@ test('a key is made for its scopes, shown once, listed and revoked', async () =>
   expect((await withKey(secret, 'GET', '/v1/keys')).statusCode).toBe(403);
 
   const list = await server.request('GET', '/v1/keys', undefined, admin);
-  expect(list.json<ApiKeyList>().data.at(-1)).toEqual(key);
+  expect({ ...list.json<ApiKeyList>().data.at(-1), last_used_at: null }).toEqual(key);
   expect(list.body).not.toContain(secret);
 
   const revoked = await server.request('DELETE', `/v1/keys/${key.id}`, undefined, admin);
@@ -45,6 +45,38 @@ test('a key is made for its scopes, shown once, listed and revoked', async () =>
   expect(refused.json<ErrorBody>().error.message).toContain('unknown, revoked or expired');
   const again = await server.request('DELETE', `/v1/keys/${key.id}`, undefined, admin);
   expect(again.json()).toEqual(revoked.json());
+});
+
+test('a key has the time of its last use, and refused requests are none', async () => {
+  const made = async () => (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
+  const [used, forbidden, revoked, unused] = [await made(), await made(), await made(), await made()];
+  expect(used.last_used_at).toBeNull();
+  await server.request('DELETE', `/v1/keys/${revoked.id}`, undefined, admin);
+  expect((await withKey(used.secret)).statusCode).toBe(200);
+  expect((await withKey(forbidden.secret, 'GET', '/v1/keys')).statusCode).toBe(403);
+  expect((await withKey(revoked.secret)).statusCode).toBe(401);
+  const lastUsed = async (...keys: CreatedKeyObject[]) => {
+    const list = (await server.request('GET', '/v1/keys', undefined, admin)).json<ApiKeyList>().data;
+    return keys.map(({ id }) => list.find((key) => key.id === id)?.last_used_at);
+  };
+  await vi.waitFor(async () => expect(await lastUsed(used)).not.toEqual([null]), 30_000);
+  const [at] = await lastUsed(used);
+  expect(Math.abs((at ?? 0) - now)).toBeLessThan(60);
+  expect(await lastUsed(forbidden, revoked, unused)).toEqual([null, null, null]);
+});
+
+test('no request waits until the use of its key is written', async () => {
+  const { secret, id } = (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
+  const release = await server.holdWriters();
+  const released = new Promise((resolve) => setTimeout(resolve, 1_500)).then(release);
+  const first = await Promise.race([withKey(secret).then(({ statusCode }) => statusCode), released]);
+  expect(first).toBe(200);
+  expect(await server.store.keys.get(id)).toMatchObject({ lastUsedAt: null });
+  await released;
+  await vi.waitFor(
+    async () => expect(await server.store.keys.get(id)).toMatchObject({ lastUsedAt: expect.any(Number) as number }),
+    30_000,
+  );
 });
 
 test('a mistyped key is reported as such', async () => {
