@@ -7,7 +7,7 @@ export { historyTurns, renderHistory, type HistoryItem } from './history/render-
 export { renderSupervised, supervisedTurns, type SupervisedOptions } from './history/render-supervised.ts';
 export { TraceWriter } from './history/trace-writer.ts';
 export { isKept, KeptTokensWriter, lowerBound, readKeptTokens } from './history/kept-tokens.ts';
-export { splitterPatterns } from './encoding/splitters.ts';
+export { GPT2_PATTERN, splitterNameOf, splitterPatterns } from './encoding/splitters.ts';
 export type { StreamDecoder } from './encoding/stream-decoder.ts';
 export { readPythonArguments } from './contract/arguments-text.ts';
 export { needsPythonValues, parsePythonValues } from './contract/python-values.ts';

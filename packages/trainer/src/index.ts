@@ -83,6 +83,9 @@ export { writeTokenizerFiles } from './export/tokenizer-files.ts';
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';
+export { convertedFolder, copyOf, type ConversionOptions } from './model-folder/converted-folder.ts';
+export { folderLabel, ModelFolder } from './model-folder/model-folder.ts';
+export { ModelFolderError } from './model-folder/model-folder-error.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
 export {
   checkpointDigest,

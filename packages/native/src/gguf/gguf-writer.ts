@@ -3,8 +3,8 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { HeaderWriter } from './gguf-header-writer.ts';
 import type { GgufWritableValue } from './gguf-header-writer.ts';
 
-/** Types in which values are stored; `f16` rounds to the nearest, ties to even. */
-export type GgufStoredType = 'f32' | 'f16';
+/** Types in which values are stored; `f16` rounds to the nearest, ties to even. `bf16` tensors are given as bytes. */
+export type GgufStoredType = 'f32' | 'f16' | 'bf16';
 
 export interface GgufTensorShape {
   readonly name: string;
@@ -19,6 +19,7 @@ const ALIGNMENT = 32;
 const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
   f32: { id: 0, bytes: 4 },
   f16: { id: 1, bytes: 2 },
+  bf16: { id: 30, bytes: 2 },
 };
 // Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
@@ -64,18 +65,24 @@ export class GgufWriter implements Disposable {
     this.#pad(bytes.length);
   }
 
+  /** Writes the next tensor, of type f32 or f16, from its values. */
   add(data: Float32Array): void {
-    const tensor = this.#tensors[this.#numWritten];
-    assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
-    const { name, dims, type } = tensor;
+    const { name, dims, type } = this.#next();
     assert(numElements(dims) === data.length, `tensor ${name} of [${dims.join(', ')}] has ${data.length} values`);
-    if (type === 'f32') this.#write(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-    else {
-      for (let at = 0; at < data.length; at += PIECE_VALUES) {
-        this.#write(new Uint8Array(new Float16Array(data.subarray(at, at + PIECE_VALUES)).buffer));
-      }
+    assert(type !== 'bf16', `tensor ${name} is bf16, which is written as bytes`);
+    this.addBytes(type === 'f32' ? [new Uint8Array(data.buffer, data.byteOffset, data.byteLength)] : halves(data));
+  }
+
+  /** Writes the next tensor from bytes of its type, in pieces of any length. */
+  addBytes(pieces: Iterable<Uint8Array>): void {
+    const { name, dims, type } = this.#next();
+    let length = 0;
+    for (const piece of pieces) {
+      this.#write(piece);
+      length += piece.length;
     }
-    this.#pad(data.length * TYPES[type].bytes);
+    assert(length === numElements(dims) * TYPES[type].bytes, `tensor ${name} of [${dims.join(', ')}]: ${length} bytes`);
+    this.#pad(length);
     this.#numWritten += 1;
   }
 
@@ -91,6 +98,12 @@ export class GgufWriter implements Disposable {
     this.#descriptor = null;
   }
 
+  #next(): GgufTensorShape {
+    const tensor = this.#tensors[this.#numWritten];
+    assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
+    return tensor;
+  }
+
   #pad(length: number): void {
     const rest = padded(length) - length;
     if (rest > 0) this.#write(new Uint8Array(rest));
@@ -100,6 +113,11 @@ export class GgufWriter implements Disposable {
     assert(this.#descriptor !== null, 'this GgufWriter is closed');
     for (let done = 0; done < bytes.length;) done += writeSync(this.#descriptor, bytes, done);
   }
+}
+
+function* halves(data: Float32Array): Generator<Uint8Array> {
+  for (let at = 0; at < data.length; at += PIECE_VALUES)
+    yield new Uint8Array(new Float16Array(data.subarray(at, at + PIECE_VALUES)).buffer);
 }
 
 const numElements = (dims: readonly number[]): number => dims.reduce((product, dim) => product * dim, 1);

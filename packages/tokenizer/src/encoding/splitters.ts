@@ -65,7 +65,7 @@ const GROUPS: readonly { names: readonly string[]; create: () => Splitter }[] = 
     create: () => safe(DIGIT, GPT2),
   },
   {
-    names: ['llama3', 'llama-v3', 'llama-bpe', 'falcon3', 'falcon-h1', 'pixtral', 'lfm2'],
+    names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'pixtral', 'lfm2'],
     create: () => wholeWords(safe(LLAMA3)),
   },
   { names: ['chatglm-bpe', 'glm4', 'dbrx', 'smaug-bpe'], create: () => unsafe(LLAMA3) },
@@ -124,3 +124,32 @@ export function splitterPatterns(name: string): { patterns: string[]; prefersWho
   const isPortable = patterns.every((pattern) => !pattern.includes(String.raw`\u`));
   return isPortable ? { patterns, prefersWholeWords: splitter.prefersWholeWords } : null;
 }
+
+/** Splitters that are recognised in tokenizer files, by their usual names. */
+const RECOGNISED = ['gpt-2', 'smollm', 'llama-bpe', 'smaug-bpe', 'qwen2', 'qwen35', 'tekken', 'gpt-4o'];
+
+/**
+ * Name of the splitter with these patterns, as published in tokenizer files; null if there is none.
+ *
+ * @param patterns in the order of application
+ */
+export function splitterNameOf(patterns: readonly string[], prefersWholeWords: boolean): string | null {
+  const wanted = patterns.map(plainPattern).join('\n');
+  const isSame = (name: string) => {
+    const splitter = splitterPatterns(name);
+    if (splitter === null || splitter.prefersWholeWords !== prefersWholeWords) return false;
+    return splitter.patterns.map(plainPattern).join('\n') === wanted;
+  };
+  return RECOGNISED.find(isSame) ?? null;
+}
+
+/** The same pattern in the one spelling that `pass` and published files share. */
+function plainPattern(pattern: string): string {
+  return pattern
+    .replaceAll("(?i:'s|'t|'re|'ve|'m|'ll|'d)", CONTRACTION)
+    .replaceAll(String.raw`\p{White_Space}`, String.raw`\s`)
+    .replaceAll(String.raw`\P{White_Space}`, String.raw`\S`);
+}
+
+/** Pattern of GPT-2, which tokenizer files name instead of spelling it. */
+export const GPT2_PATTERN = GPT2;

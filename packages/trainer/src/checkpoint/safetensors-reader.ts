@@ -61,15 +61,20 @@ export class SafetensorsReader implements Disposable {
 
   /** Row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` if the tensor is missing */
   readF32(name: string): Float32Array {
-    const entry = this.entries.get(name);
-    if (entry === undefined) throw unreadable(this.#path, `tensor ${name} is missing`);
-    const { start, end, dtype } = entry;
+    const { start, end, dtype } = this.#entry(name);
     const values = new Float32Array((end - start) / DTYPE_BYTES[dtype]);
-    for (let at = start; at < end; at += PIECE_BYTES) {
-      const bytes = this.#read(at, Math.min(PIECE_BYTES, end - at));
-      values.set(expand(bytes, dtype), (at - start) / DTYPE_BYTES[dtype]);
+    let at = 0;
+    for (const bytes of this.pieces(name)) {
+      values.set(expand(bytes, dtype), at);
+      at += bytes.length / DTYPE_BYTES[dtype];
     }
     return values;
+  }
+
+  /** Bytes as stored, in pieces of `pieceBytes` and a last one. @throws as `readF32` */
+  *pieces(name: string, pieceBytes = PIECE_BYTES): Generator<Buffer<ArrayBuffer>> {
+    const { start, end } = this.#entry(name);
+    for (let at = start; at < end; at += pieceBytes) yield this.#read(at, Math.min(pieceBytes, end - at));
   }
 
   close(): void {
@@ -79,6 +84,12 @@ export class SafetensorsReader implements Disposable {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #entry(name: string): SafetensorsEntry {
+    const entry = this.entries.get(name);
+    if (entry === undefined) throw unreadable(this.#path, `tensor ${name} is missing`);
+    return entry;
   }
 
   /** The fresh buffer is aligned for any element. */
@@ -115,11 +126,29 @@ function parseHeader(path: string, text: string) {
     throw unreadable(path, 'its header is not JSON', cause);
   }
   if (!isRecord(header)) throw unreadable(path, 'its header is not an object');
+  const twice = repeatedKey(text);
+  if (twice !== null) throw unreadable(path, `tensor ${shown(twice)} is described twice`);
   const { __metadata__: metadata = {}, ...described } = header;
   if (!isRecord(metadata) || !Object.values(metadata).every((value) => typeof value === 'string')) {
     throw unreadable(path, 'its metadata are not strings');
   }
   return { metadata: metadata as Record<string, string>, described };
+}
+
+/** A key of the outermost object that occurs twice, of which `JSON.parse` keeps the last. @param text valid JSON */
+function repeatedKey(text: string): string | null {
+  const keys = new Set<string>();
+  let depth = 0;
+  for (const [token, isKey] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}[\]]/g)) {
+    if (token === '{' || token === '[') depth += 1;
+    else if (token === '}' || token === ']') depth -= 1;
+    else if (depth === 1 && isKey !== undefined) {
+      const key = JSON.parse(token.slice(0, token.length - isKey.length)) as string;
+      if (keys.has(key)) return key;
+      keys.add(key);
+    }
+  }
+  return null;
 }
 
 function placeEntries(

@@ -82,6 +82,11 @@ describe('safetensors', () => {
     ['a header longer than the file', () => forge(one({}), eight, 10_000n), /header of 10000 bytes does not fit/],
     ['a header of 2^63 bytes', () => forge(one({}), eight, 2n ** 63n), /does not fit/],
     ['no JSON', () => forge('{"x": '), /not JSON/],
+    [
+      'a tensor described twice',
+      () => forge(`{"x": ${one({}).slice(5, -1)}, "\\u0078" : ${one({}).slice(5, -1)}}`, eight),
+      /tensor "x" is described twice/,
+    ],
     ['a header that is no object', () => forge('[]'), /not an object/],
     ['metadata that are no strings', () => forge('{"__metadata__": {"a": 1}}'), /metadata are not strings/],
     ['another type', () => forge(one({ dtype: 'F64' }), eight), /dtype "F64"; readable are F32, F16, BF16/],

@@ -22,11 +22,13 @@ export async function writeMergedGguf(
 ): Promise<void> {
   const kept = Object.entries(source.rawMetadata()).filter(([key]) => !STORAGE_KEYS.test(key));
   const metadata = { ...Object.fromEntries(kept), 'general.file_type': { u32: FILE_TYPES[type] } };
-  const tensors = [...source.tensors.values()].map(({ name, dims }): GgufTensorShape => ({
-    name,
-    dims,
-    type: dims.length === 1 ? 'f32' : type,
-  }));
+  const tensors = [...source.tensors.values()].map(
+    ({ name, dims }): GgufTensorShape & { readonly type: MergedType } => ({
+      name,
+      dims,
+      type: dims.length === 1 ? 'f32' : type,
+    }),
+  );
   using writer = new GgufWriter(path, metadata, tensors);
   for (const tensor of tensors) {
     await options.gate?.acquire(options.signal);

@@ -9,6 +9,7 @@ export { policyModelSuite, type PolicyModelHarness } from './policy-model.suite.
 export { randomizeAdapter } from './randomize-adapter.ts';
 export { seededRandom } from '../packing/random.ts';
 export { ScriptedLearner } from './scripted-learner.ts';
+export { writeTinyFolder } from './tiny-folder.ts';
 export {
   randomSource,
   TINY_ARCHITECTURE,

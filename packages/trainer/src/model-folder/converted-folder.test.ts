@@ -1,0 +1,179 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GgufFile } from '@trainyard/native';
+import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
+import { writeTinyFolder } from '../testing/tiny-folder.ts';
+import { convertedFolder } from './converted-folder.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-folder-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+let folder: string;
+let original: string;
+let directory: string;
+beforeEach(() => {
+  const place = mkdtempSync(join(scratch, 'model-'));
+  folder = join(place, 'tiny');
+  original = join(place, 'original.gguf');
+  directory = join(place, 'copies');
+});
+
+const convert = (onConvert?: () => void) => convertedFolder(folder, { directory, ...(onConvert && { onConvert }) });
+const pathOf = (name: string) => join(folder, name);
+const readJson = <Content extends object>(name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Content;
+const writeJson = (name: string, value: unknown) => writeFileSync(pathOf(name), JSON.stringify(value));
+
+describe.each(Object.entries(TINY_ARCHITECTURES))('a folder of %s', (name, architecture) => {
+  test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
+    await writeTinyFolder(folder, original, architecture, { type, isTied: name === 'qwen3' });
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
+    for (const { name: tensor, dims } of source.tensors.values()) {
+      const { type: stored } = file.tensors.get(tensor)!;
+      expect([tensor, stored]).toEqual([tensor, dims.length === 1 ? 'f32' : type]);
+      const values = source.readF32(tensor);
+      expect(file.readF32(tensor)).toEqual(type === 'f32' ? values : values.map(Math.f16round));
+    }
+  });
+
+  test('has the metadata and the vocabulary of that file', async () => {
+    await writeTinyFolder(folder, original, architecture);
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    const optional =
+      name === 'llama' ? /^general\.license$/ : /^general\.license$|\.(vocab_size|rope\.dimension_count)$/;
+    for (const [key, value] of source.metadata) {
+      if (optional.test(key)) continue;
+      const expected = { 'general.name': 'tiny' }[key] ?? value;
+      expect([key, file.metadata.get(key)]).toEqual([key, expected]);
+    }
+  });
+});
+
+describe('a folder of llama', () => {
+  beforeEach(() => writeTinyFolder(folder, original, TINY_ARCHITECTURES.llama));
+
+  test('in BF16 keeps its bits', async () => {
+    const { tensors } = readSafetensors(pathOf('model.safetensors'));
+    const header: Record<string, unknown> = {};
+    const parts: Uint8Array[] = [];
+    let end = 0;
+    for (const { name, dims, data } of tensors.values()) {
+      const halves = Uint16Array.from(
+        new Uint32Array(data.buffer, data.byteOffset, data.length),
+        (bits) => bits >>> 16,
+      );
+      header[name] = { dtype: 'BF16', shape: dims, data_offsets: [end, end + halves.byteLength] };
+      end += halves.byteLength;
+      parts.push(new Uint8Array(halves.buffer));
+    }
+    const json = Buffer.from(JSON.stringify(header));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(json.length));
+    writeFileSync(pathOf('model.safetensors'), Buffer.concat([length, json, ...parts]));
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    expect(file.metadata.get('general.file_type')).toBe(32);
+    for (const [tensor, { dims }] of source.tensors) {
+      expect(file.tensors.get(tensor)!.type).toBe(dims.length === 1 ? 'f32' : 'bf16');
+      const cut = source.readF32(tensor);
+      new Uint32Array(cut.buffer).forEach((bits, i, all) => (all[i] = bits & 0xffff_0000));
+      expect(file.readF32(tensor)).toEqual(cut);
+    }
+  });
+
+  test('in several files gives the same GGUF file as in one', async () => {
+    const single = readFileSync(await convert());
+    const all = [...readSafetensors(pathOf('model.safetensors')).tensors.values()];
+    const shards = {
+      'model-00001-of-00002.safetensors': all.slice(7),
+      'model-00002-of-00002.safetensors': all.slice(0, 7),
+    };
+    rmSync(pathOf('model.safetensors'));
+    const weight_map = Object.fromEntries(
+      Object.entries(shards).flatMap(([file, tensors]) => tensors.map(({ name }) => [name, file])),
+    );
+    for (const [file, tensors] of Object.entries(shards)) writeSafetensors(pathOf(file), tensors, {});
+    writeJson('model.safetensors.index.json', { metadata: {}, weight_map });
+    expect(readFileSync(await convert()).equals(single)).toBe(true);
+  });
+
+  test('is converted once, and again when its content changes', async () => {
+    let conversions = 0;
+    const count = () => void (conversions += 1);
+    const copy = await convert(count);
+    expect(await convert(count)).toBe(copy);
+    utimesSync(pathOf('config.json'), 1, 1);
+    expect(await convert(count)).toBe(copy);
+    expect(conversions).toBe(1);
+    writeJson('config.json', { ...readJson<object>('config.json'), max_position_embeddings: 1024 });
+    expect(await convert(count)).toBe(copy);
+    expect(conversions).toBe(2);
+    using file = GgufFile.open(copy);
+    expect(file.metadata.get('llama.context_length')).toBe(1024);
+    expect(readdirSync(directory).length).toBe(2); // the copy and its stamp
+  });
+
+  test('leaves nothing of a conversion that was cut off or refused', async () => {
+    const controller = new AbortController();
+    const cut = convertedFolder(folder, { directory, signal: controller.signal, onConvert: () => controller.abort() });
+    await expect(cut).rejects.toThrow(/abort/);
+    expect(readdirSync(directory)).toEqual([]);
+    const copy = await convert();
+    writeFileSync(`${copy}.partial`, 'of a killed process');
+    rmSync(`${copy}.json`);
+    await convert();
+    expect(existsSync(`${copy}.partial`)).toBe(false);
+  });
+
+  test('has the frequency factors of Llama 3.1', async () => {
+    const rope_scaling = {
+      rope_type: 'llama3',
+      factor: 8,
+      low_freq_factor: 1,
+      high_freq_factor: 4,
+      original_max_position_embeddings: 64,
+    };
+    writeJson('config.json', { ...readJson<object>('config.json'), rope_scaling });
+    using file = GgufFile.open(await convert());
+    const factors = file.readF32('rope_freqs.weight');
+    // Wavelengths 2π·10^j: below 16 they stay, above 64 they grow by the factor, between them both are mixed.
+    expect(factors[0]).toBe(1);
+    const smooth = (64 / (2 * Math.PI * 10) - 1) / 3;
+    expect(factors[1]).toBeCloseTo(1 / ((1 - smooth) / 8 + smooth), 5);
+    expect([...factors.subarray(2)]).toEqual([8, 8]);
+  });
+
+  test('has its chat templates, from the file of their own first', async () => {
+    writeJson('tokenizer_config.json', {
+      eos_token: { content: '<|im_end|>' },
+      chat_template: [
+        { name: 'default', template: 'one' },
+        { name: 'tool_use', template: 'two' },
+      ],
+    });
+    using listed = GgufFile.open(await convert());
+    expect(listed.metadata.get('tokenizer.chat_template')).toBe('one');
+    expect(listed.metadata.get('tokenizer.chat_template.tool_use')).toBe('two');
+    expect(listed.metadata.get('tokenizer.ggml.eos_token_id')).toBe(258);
+    writeFileSync(pathOf('chat_template.jinja'), 'three');
+    using own = GgufFile.open(await convert());
+    expect(own.metadata.get('tokenizer.chat_template')).toBe('three');
+  });
+
+  test('fills ids without a token, up to the size of the embedding', async () => {
+    const tokenizer = readJson<{ added_tokens: { id: number }[]; model: { vocab: Record<string, number> } }>(
+      'tokenizer.json',
+    );
+    tokenizer.added_tokens = tokenizer.added_tokens.filter(({ id }) => id !== 256);
+    delete tokenizer.model.vocab['<|endoftext|>'];
+    writeJson('tokenizer.json', tokenizer);
+    using file = GgufFile.open(await convert());
+    expect((file.metadata.get('tokenizer.ggml.tokens') as string[])[256]).toBe('[PAD256]');
+    expect((file.metadata.get('tokenizer.ggml.token_type') as number[]).slice(255)).toEqual([1, 5, 3, 3]);
+  });
+});

@@ -1,0 +1,123 @@
+import { statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { type GgufTensorShape, type GgufWritableValue, shown } from '@trainyard/native';
+import { chatTemplates, TEMPLATE_FILES } from './chat-templates.ts';
+import { type FolderConfig, readFolderConfig } from './folder-config.ts';
+import { FolderFiles } from './folder-files.ts';
+import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
+import { modelMetadata, ropeFactors } from './model-metadata.ts';
+import { INDEX_FILE, shardNames, Shards, type ShardTensor } from './shards.ts';
+import { storedType, tensorBytes } from './tensor-bytes.ts';
+import { isIgnoredTensor, type TableTensor, tensorTable } from './tensor-table.ts';
+import { TOKENIZER_FILES, tokenizerMetadata } from './tokenizer-metadata.ts';
+
+export interface FolderTensor extends GgufTensorShape {
+  readonly sizeBytes: number;
+  /** @throws {ModelFolderError} for values that are not finite */
+  bytes(): Iterable<Uint8Array>;
+}
+
+/** A folder in the Hugging Face format with all but the values of its tensors checked. Holds its weights open. */
+export class ModelFolder implements Disposable {
+  readonly metadata: Readonly<Record<string, GgufWritableValue>>;
+  readonly tensors: readonly FolderTensor[];
+  readonly #shards: Shards;
+
+  /** @throws {ModelFolderError} */
+  static open(path: string): ModelFolder {
+    const files = new FolderFiles(path);
+    const config = readFolderConfig(files);
+    const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files) };
+    const shards = Shards.open(files);
+    try {
+      return new ModelFolder(files, config, { vocabulary, shards });
+    } catch (error) {
+      shards[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  private constructor(
+    files: FolderFiles,
+    config: FolderConfig,
+    { vocabulary, shards }: { vocabulary: Readonly<Record<string, GgufWritableValue>>; shards: Shards },
+  ) {
+    const stored = matched(tensorTable(config), shards, config.architecture);
+    // The largest matrix is the embedding.
+    const type = stored[0]![1].entry.dtype;
+    this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
+    this.tensors = [...ropeTensor(config), ...stored.map(([tensor, place]) => folderTensor(tensor, place))];
+    this.#shards = shards;
+  }
+
+  [Symbol.dispose](): void {
+    this.#shards[Symbol.dispose]();
+  }
+}
+
+/** Sizes and times of all files that are read, by name. @throws {ModelFolderError} */
+export function folderFiles(
+  path: string,
+): ReadonlyMap<string, { path: string; sizeBytes: number; modifiedMs: number }> {
+  const files = new FolderFiles(path);
+  const texts = ['config.json', ...TOKENIZER_FILES, ...TEMPLATE_FILES, INDEX_FILE].filter((name) =>
+    files.names.has(name),
+  );
+  return new Map(
+    [...texts, ...shardNames(files).names].map((name) => {
+      const file = files.pathOf(name);
+      const { size, mtimeMs } = statSync(file);
+      return [name, { path: file, sizeBytes: size, modifiedMs: Math.trunc(mtimeMs) }];
+    }),
+  );
+}
+
+/** The folder's name, or the repository's for a snapshot of the Hugging Face cache: `org--name`. */
+export function folderLabel(directory: string): string {
+  const [, repository] = /[/\\]models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+$/.exec(directory) ?? [];
+  return repository ?? (basename(directory) || basename(dirname(directory)) || 'model');
+}
+
+/** Each tensor of the table with its place. @throws {ModelFolderError} for missing, other and wrong ones */
+function matched(
+  table: readonly TableTensor[],
+  { tensors }: Shards,
+  family: string,
+): (readonly [TableTensor, ShardTensor])[] {
+  const stored = table.map((tensor) => {
+    const place = tensors.get(tensor.source);
+    if (place === undefined)
+      throw new ModelFolderError(`the weights lack the tensor ${tensor.source} of a ${family} model`);
+    if (place.entry.dims.join() !== tensor.dims.join())
+      throw new ModelFolderError(
+        `the tensor ${tensor.source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${tensor.dims.join(', ')}]`,
+      );
+    return [tensor, place] as const;
+  });
+  // A tied head may be stored as well; it is the embedding.
+  const known = new Set([...table.map(({ source }) => source), 'lm_head.weight']);
+  const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name));
+  if (other !== undefined)
+    throw unsupportedFolder(`the weights have the tensor ${shown(other)}, which no ${family} model has`);
+  return stored;
+}
+
+function folderTensor(tensor: TableTensor, place: ShardTensor): FolderTensor {
+  const { name, dims } = tensor;
+  const type = storedType(tensor, place);
+  return {
+    name,
+    dims: dims.toReversed(),
+    type,
+    sizeBytes: dims.reduce((product, dim) => product * dim, type === 'f32' ? 4 : 2),
+    bytes: () => tensorBytes(tensor, place),
+  };
+}
+
+function ropeTensor(config: FolderConfig): FolderTensor[] {
+  const { ropeScaling } = config;
+  if (ropeScaling.kind !== 'llama3') return [];
+  const bytes = new Uint8Array(ropeFactors(ropeScaling, config).buffer);
+  const dims = [config.headSize / 2];
+  return [{ name: 'rope_freqs.weight', dims, type: 'f32', sizeBytes: bytes.length, bytes: () => [bytes] }];
+}

@@ -1,0 +1,61 @@
+import type { GgufWritableValue } from '@trainyard/native';
+import type { FolderConfig, RopeScaling } from './folder-config.ts';
+
+/** `general.file_type` by type of the matrices. */
+const FILE_TYPES = { F32: 0, F16: 1, BF16: 32 } as const;
+export type MatrixType = keyof typeof FILE_TYPES;
+
+/** Metadata of the architecture, with the names that llama.cpp's converter writes. */
+export function modelMetadata(config: FolderConfig, name: string, type: MatrixType): Record<string, GgufWritableValue> {
+  const { architecture, ropeScaling } = config;
+  const u32 = (value: number) => ({ u32: value });
+  const fields: Record<string, GgufWritableValue> = {
+    block_count: u32(config.numLayers),
+    context_length: u32(config.contextLength),
+    embedding_length: u32(config.hiddenSize),
+    feed_forward_length: u32(config.feedForwardSize),
+    'attention.head_count': u32(config.numHeads),
+    'attention.head_count_kv': u32(config.numKvHeads),
+    'attention.layer_norm_rms_epsilon': config.rmsEpsilon,
+    ...(config.statesHeadSize || architecture === 'qwen3'
+      ? { 'attention.key_length': u32(config.headSize), 'attention.value_length': u32(config.headSize) }
+      : {}),
+    'rope.freq_base': config.ropeBase,
+    ...(ropeScaling.kind === 'linear'
+      ? { 'rope.scaling.type': 'linear', 'rope.scaling.factor': ropeScaling.factor }
+      : {}),
+    ...(architecture === 'llama'
+      ? { vocab_size: u32(config.vocabSize), 'rope.dimension_count': u32(config.headSize) }
+      : {}),
+  };
+  return {
+    'general.architecture': architecture,
+    'general.type': 'model',
+    'general.name': name,
+    'general.file_type': u32(FILE_TYPES[type]),
+    'general.quantization_version': u32(2),
+    ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture}.${field}`, value])),
+  };
+}
+
+/**
+ * Divisors of the rope frequencies of Llama 3.1 and later, [headSize / 2]. Rounded to single precision after each
+ * operation, as transformers and llama.cpp's converter are.
+ *
+ * @see transformers, `_compute_llama3_parameters`
+ */
+export function ropeFactors(
+  scaling: Extract<RopeScaling, { readonly kind: 'llama3' }>,
+  { headSize, ropeBase }: Pick<FolderConfig, 'headSize' | 'ropeBase'>,
+): Float32Array {
+  const { fround: f32 } = Math;
+  const { factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalContextLength: length } = scaling;
+  return Float32Array.from({ length: headSize / 2 }, (_, j) => {
+    const frequency = f32(1 / f32(ropeBase ** f32((2 * j) / headSize)));
+    const wavelength = f32((2 * Math.PI) / frequency);
+    if (wavelength < length / high) return 1;
+    if (wavelength > length / low) return factor;
+    const smooth = f32(f32(f32(length / wavelength) - low) / f32(high - low));
+    return f32(1 / f32(f32(f32(1 - smooth) / factor) + smooth));
+  });
+}

@@ -1,0 +1,69 @@
+import { huggingFaceName } from '../export/hugging-face-names.ts';
+import type { FolderConfig } from './folder-config.ts';
+
+/** A tensor of the GGUF file and its source. */
+export interface TableTensor {
+  /** in the folder */
+  readonly source: string;
+  /** in the GGUF file */
+  readonly name: string;
+  /** row-major */
+  readonly dims: readonly number[];
+  /** Heads whose rows change from half-rotation to interleaved order; null: the rows stay. */
+  readonly interleavedHeads: number | null;
+}
+
+/** Constants of old releases, which are computed from the configuration. */
+const IGNORED = /\.(?:attention\.masked_bias|attention\.bias|rotary_emb\.inv_freq)$/;
+
+export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source);
+
+/** All tensors of a model, in the order of the file; the folder must have exactly these. */
+export function tensorTable(config: FolderConfig): TableTensor[] {
+  const { vocabSize, hiddenSize, numLayers, isTied } = config;
+  const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
+    source: huggingFaceName(name),
+    name,
+    dims,
+    interleavedHeads,
+  });
+  return [
+    tensor('token_embd.weight', [vocabSize, hiddenSize]),
+    ...Array.from({ length: numLayers }, (_, layer) =>
+      blockTensors(config).map(({ part, dims, heads = null }) => tensor(`blk.${layer}.${part}`, dims, heads)),
+    ).flat(),
+    tensor('output_norm.weight', [hiddenSize]),
+    ...(isTied ? [] : [tensor('output.weight', [vocabSize, hiddenSize])]),
+  ];
+}
+
+interface BlockTensor {
+  readonly part: string;
+  readonly dims: readonly number[];
+  readonly heads?: number;
+}
+
+function blockTensors(config: FolderConfig): BlockTensor[] {
+  const { hiddenSize: hidden, feedForwardSize: wide, headSize, numHeads, numKvHeads, biases } = config;
+  const [queries, keys] = [numHeads * headSize, numKvHeads * headSize];
+  const linear = (part: string, dims: readonly [out: number, inputs: number], hasBias: boolean): BlockTensor[] => [
+    { part: `${part}.weight`, dims },
+    ...(hasBias ? [{ part: `${part}.bias`, dims: [dims[0]] }] : []),
+  ];
+  const inHeads = (tensors: readonly BlockTensor[], heads: number) =>
+    config.hasInterleavedHeads ? tensors.map((tensor) => ({ ...tensor, heads })) : tensors;
+  return [
+    { part: 'attn_norm.weight', dims: [hidden] },
+    ...inHeads(linear('attn_q', [queries, hidden], biases.qkv), numHeads),
+    ...inHeads(linear('attn_k', [keys, hidden], biases.qkv), numKvHeads),
+    ...linear('attn_v', [keys, hidden], biases.qkv),
+    ...linear('attn_output', [hidden, queries], biases.output),
+    ...(config.hasHeadNorm
+      ? ['attn_q_norm.weight', 'attn_k_norm.weight'].map((part) => ({ part, dims: [headSize] }))
+      : []),
+    { part: 'ffn_norm.weight', dims: [hidden] },
+    ...linear('ffn_gate', [wide, hidden], biases.feedForward),
+    ...linear('ffn_up', [wide, hidden], biases.feedForward),
+    ...linear('ffn_down', [hidden, wide], biases.feedForward),
+  ];
+}
