@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-import { serveFlagsModule, settingsPage } from './docs/settings-page.ts';
+import { serveFlagsModule, settingsPage } from '../site/contents/settings-page.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const PAGE = resolve(ROOT, 'docs/reference/settings.md');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import starlight from '@astrojs/starlight';
 import { defineConfig, passthroughImageService } from 'astro/config';
 
-// Written by scripts/docs/write-pages.ts before every build.
+// Written by site/contents/write-pages.ts before every build.
 const sidebar = JSON.parse(readFileSync(new URL('./pages/sidebar.json', import.meta.url), 'utf8'));
 
 export default defineConfig({

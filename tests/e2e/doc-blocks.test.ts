@@ -9,7 +9,7 @@ import { basename, join, resolve } from 'node:path';
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { siteContents } from '../../scripts/docs/contents.ts';
+import { siteContents } from '../../site/contents/contents.ts';
 import { hasPythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { installedArtReleases } from '../support/art-client.ts';

@@ -11,9 +11,9 @@ import { openSqliteStore } from '@trainyard/store';
 import { WARNING_CODES } from '@trainyard/trainer';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { brokenLinks } from '../../scripts/docs/built-links.ts';
-import { siteContents } from '../../scripts/docs/contents.ts';
-import { writePages } from '../../scripts/docs/write-pages.ts';
+import { brokenLinks } from '../../site/contents/built-links.ts';
+import { siteContents } from '../../site/contents/contents.ts';
+import { writePages } from '../../site/contents/write-pages.ts';
 import { COMMANDS as SCRIPT_COMMANDS } from '../../scripts/lib/commands.mjs';
 import { blocksOf, isKnownBlock, isRun } from '../support/doc-blocks.ts';
 import { REPOSITORY } from './support/run-script.ts';

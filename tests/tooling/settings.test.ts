@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { resolveConfig, SETTING_NAMES, settingFlag, settingRow, settingVariable } from '@trainyard/server';
 import { expect, test } from 'vitest';
 
-import { serveFlagsModule, settingsPage } from '../../scripts/docs/settings-page.ts';
+import { serveFlagsModule, settingsPage } from '../../site/contents/settings-page.ts';
 import { runProgram } from './support/run-script.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

@@ -59,12 +59,12 @@ const base = (id: string, overrides: Partial<TrainingJobRequest> = {}) => ({
   seed: 0,
   ...overrides,
 });
-const sft = (id: string, overrides: Partial<TrainingJobRequest> = {}) =>
+const sft = (id: string, { epochs = 1, ...overrides }: Partial<TrainingJobRequest> & { epochs?: number } = {}) =>
   ({
     ...base(id, overrides),
     kind: 'sft',
     dataKey: 'sft/lines',
-    config: resolveSftConfig({ learningRate: 1e-2, batchSize: 1 }, { maxSequenceLength: 512 }),
+    config: resolveSftConfig({ learningRate: 1e-2, batchSize: 1, epochs }, { maxSequenceLength: 512 }),
   }) as TrainingJobRequest;
 const rl = (id: string, config: TrainingConfigInput, overrides: Partial<TrainingJobRequest> = {}) =>
   ({
@@ -98,9 +98,11 @@ test('jobs go by keys: each commits its version before it is done, and another s
 });
 
 test('a job that was cut off resumes from its snapshot, with the same result', async () => {
-  const whole = await run(sft('whole'));
+  // Long enough to be cut off after its first steps.
+  const epochs = 5;
+  const whole = await run(sft('whole', { epochs }));
   const controller = new AbortController();
-  const cut = sft('cut');
+  const cut = sft('cut', { epochs });
   const stopped = training.run(cut, {
     signal: controller.signal,
     onEvent: (event) => {

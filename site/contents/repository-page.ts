@@ -50,7 +50,8 @@ export function address(base: string, slug: string): string {
 
 function sourceOf(root: string, { file = '' }: SitePage): string {
   const path = join(root, file);
-  if (!existsSync(path)) throw new Error(`${file} is a page of the site (scripts/docs/contents.ts) but does not exist`);
+  if (!existsSync(path))
+    throw new Error(`${file} is a page of the site (site/contents/contents.ts) but does not exist`);
   return readFileSync(path, 'utf8');
 }
 

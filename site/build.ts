@@ -10,9 +10,9 @@ import { existsSync, watch } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { brokenLinks } from './docs/built-links.ts';
-import { writePages } from './docs/write-pages.ts';
-import { npm } from './lib/npm.mjs';
+import { brokenLinks } from './contents/built-links.ts';
+import { writePages } from './contents/write-pages.ts';
+import { npm } from '../scripts/lib/npm.mjs';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const SITE = join(ROOT, 'site');
