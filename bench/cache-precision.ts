@@ -103,10 +103,10 @@ function spread(kind: Kind): string {
   const context = open(kind, 4096);
   const rows = new Map<string, Float64Array>();
   for (const [name, numOthers, chunk] of [
-    ['beside 1', 1, 512],
+    ['with 1 other', 1, 512],
     ['alone', 0, 512],
-    ['beside 4', 4, 512],
-    ['beside 15', 15, 512],
+    ['with 4 others', 4, 512],
+    ['with 15 others', 15, 512],
     ['in chunks of 64', 1, 64],
     ['in chunks of 7', 1, 7],
   ] as const) {
@@ -128,7 +128,7 @@ function spread(kind: Kind): string {
     rows.set(name, logSoftmax(context.logits().subarray(0, model.vocabSize)));
   }
   context.close();
-  const base = rows.get('beside 1')!;
+  const base = rows.get('with 1 other')!;
   return [...rows]
     .slice(1)
     .map(([name, row]) => {

@@ -48,15 +48,15 @@ try {
 printHostile();
 printNormal();
 
-/** Normal requests in a loop until `beside` ends. */
-async function measureRound(beside: () => Promise<unknown>): Promise<Round> {
+/** Normal requests in a loop until `load` ends. */
+async function measureRound(load: () => Promise<unknown>): Promise<Round> {
   const before = sampleCpu();
   const normal: Ended[] = [];
   let isOver = false;
   const clients = Array.from({ length: NUM_CLIENTS }, async (_, index) => {
     for (let turn = 0; !isOver; turn++) normal.push(await askNormally(service, turn * NUM_CLIENTS + index));
   });
-  await beside();
+  await load();
   isOver = true;
   await Promise.all(clients);
   return { normal, others: otherCores(before, sampleCpu()) };

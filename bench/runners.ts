@@ -83,7 +83,7 @@ for (const [shape, [numGroups, groupSize, numAdapters]] of Object.entries(SHAPES
   }
   for (const { name, steps, prefills } of measured)
     console.log(
-      `${shape.padEnd(28)} ${name.padEnd(15)} step ${told(steps)}   prompt of ${PROMPT_TOKENS} ${told(prefills)}`,
+      `${shape.padEnd(28)} ${name.padEnd(15)} step ${formatCosts(steps)}   prompt of ${PROMPT_TOKENS} ${formatCosts(prefills)}`,
     );
 }
 const others = otherCores(before, sampleCpu());
@@ -105,7 +105,7 @@ async function cost(runner: ModelRunner, batch: StepBatch): Promise<Cost> {
   return { wallMs, cpuMs: (user + system) / 1000 };
 }
 
-function told(costs: readonly Cost[]): string {
+function formatCosts(costs: readonly Cost[]): string {
   const [wall, cpu] = [median(costs.map(({ wallMs }) => wallMs)), median(costs.map(({ cpuMs }) => cpuMs))];
   return `${wall.toFixed(0).padStart(5)} (${cpu.toFixed(0).padStart(5)})`;
 }

@@ -13,7 +13,7 @@ import {
   type TrainablePolicy,
 } from '@trainyard/trainer';
 
-import { readArchitecture, readWeightsBesideMatrices } from '@trainyard/transformer';
+import { readArchitecture, readWeightsExceptMatrices } from '@trainyard/transformer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
 
@@ -51,7 +51,7 @@ export function openBf16Policy(oneDnnPath: string): TrainablePolicy {
   using file = GgufFile.open(defaultModelPath());
   const architecture = readArchitecture(file);
   const bf16 = new Bf16BlockMatrices(file, architecture, openBf16Library(oneDnnPath, 1));
-  const weights = readWeightsBesideMatrices(file, architecture);
+  const weights = readWeightsExceptMatrices(file, architecture);
   const policy = new OrtPolicyModel(architecture, weights, { lora: DEFAULT_LORA_CONFIG, numThreads: 2, bf16 });
   const close = policy.close.bind(policy);
   policy.close = () => {

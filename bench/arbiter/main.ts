@@ -51,8 +51,8 @@ interface Side {
 interface Round {
   readonly aloneP50: number;
   readonly aloneP95: number;
-  readonly besideP50: number;
-  readonly besideP95: number;
+  readonly withTrainingP50: number;
+  readonly withTrainingP95: number;
   readonly trainingAlone: number;
   readonly trainingWithChats: number;
   readonly others: number | null;
@@ -76,7 +76,7 @@ try {
         const measured = await measure(side, numStreams, 1 + round);
         rounds.get(side.name)!.push(measured);
         console.error(
-          `${numStreams} chats, round ${round + 1}/${numRounds}, ${side.name}: p95 ${figure(measured.aloneP95)} → ${figure(measured.besideP95)} ms, training keeps ${figure(measured.trainingWithChats / measured.trainingAlone)}`,
+          `${numStreams} chats, round ${round + 1}/${numRounds}, ${side.name}: p95 ${figure(measured.aloneP95)} → ${figure(measured.withTrainingP95)} ms, training keeps ${figure(measured.trainingWithChats / measured.trainingAlone)}`,
         );
       }
     print(numStreams, rounds);
@@ -106,7 +106,7 @@ async function measure({ client, base, trained }: Side, numStreams: number, seed
   try {
     await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
     const trainingAlone = await job.takeSpeed();
-    const beside = await chatsUntil(
+    const withTraining = await chatsUntil(
       // A step in progress at the start of the chats would seem too fast.
       job.reached(1).then(async () => {
         await job.takeSpeed();
@@ -117,8 +117,8 @@ async function measure({ client, base, trained }: Side, numStreams: number, seed
     return {
       aloneP50: median(alone),
       aloneP95: percentile(alone, 0.95),
-      besideP50: median(beside),
-      besideP95: percentile(beside, 0.95),
+      withTrainingP50: median(withTraining),
+      withTrainingP95: percentile(withTraining, 0.95),
       trainingAlone,
       trainingWithChats: await job.takeSpeed(),
       others: otherCores(before, sampleCpu()),
@@ -147,8 +147,8 @@ function print(numStreams: number, rounds: ReadonlyMap<string, readonly Round[]>
     return [
       name,
       `${over(({ aloneP50 }) => aloneP50)} / ${over(({ aloneP95 }) => aloneP95)}`,
-      `${over(({ besideP50 }) => besideP50)} / ${over(({ besideP95 }) => besideP95)}`,
-      over(({ besideP95, aloneP95 }) => besideP95 / aloneP95),
+      `${over(({ withTrainingP50 }) => withTrainingP50)} / ${over(({ withTrainingP95 }) => withTrainingP95)}`,
+      over(({ withTrainingP95, aloneP95 }) => withTrainingP95 / aloneP95),
       over(({ trainingAlone }) => trainingAlone),
       over(({ trainingWithChats }) => trainingWithChats),
       over(({ trainingWithChats, trainingAlone }) => trainingWithChats / trainingAlone),

@@ -52,12 +52,12 @@ try {
     const watch = new MemoryWatch(service.pid);
     const startedAt = performance.now();
     let isOver = false;
-    const beside = besideUntil(bystander, () => isOver);
+    const bystanderTimes = timesUntil(bystander, () => isOver);
     const ends = await Promise.all(
       Array.from({ length: numStreams }, (_, index) => streamOne(wave * numStreams + index)),
     );
     isOver = true;
-    const times = await beside;
+    const times = await bystanderTimes;
     print(wave, ends, { seconds: (performance.now() - startedAt) / 1000, times, alone, watch });
   }
   console.log(
@@ -87,7 +87,7 @@ async function keyOfAnother(): Promise<Target> {
   return { url: service.url, apiKey: secret! };
 }
 
-async function besideUntil(target: Target, isOver: () => boolean): Promise<number[]> {
+async function timesUntil(target: Target, isOver: () => boolean): Promise<number[]> {
   const times: number[] = [];
   while (!isOver()) times.push(...(await timesOf(target, 1)));
   return times;
@@ -111,10 +111,10 @@ function print(
   ends: readonly StreamEnd[],
   { seconds, times, alone, watch }: { seconds: number; times: number[]; alone: number[]; watch: MemoryWatch },
 ): void {
-  const told = Object.entries(countEnds(ends)).map(([name, count]) => `${count} × ${name}`);
+  const counts = Object.entries(countEnds(ends)).map(([name, count]) => `${count} × ${name}`);
   const p = (of: number[], share: number): string => percentile(of, share).toFixed(0);
   console.log(
-    `\nWave ${wave + 1}: ${numStreams} streams of ${promptBytes / 1000} kB, ${seconds.toFixed(0)} s; ${told.join(', ')}.`,
+    `\nWave ${wave + 1}: ${numStreams} streams of ${promptBytes / 1000} kB, ${seconds.toFixed(0)} s; ${counts.join(', ')}.`,
   );
   console.log(
     `Another client at the same time: ${times.length} replies of 8 tokens, p50 ${p(times, 0.5)} ms, p95 ${p(times, 0.95)} (alone ${p(alone, 0.5)} and ${p(alone, 0.95)}).\n`,

@@ -149,11 +149,11 @@ class Exchange {
       .split('\n\n')
       .filter((event) => event !== '');
     if (events.at(-1) !== 'data: [DONE]') return answer;
-    const said = events
+    const reply = events
       .slice(0, -1)
       .map((event) => (JSON.parse(event.slice('data: '.length)) as Chunk).choices[0]?.delta.content ?? '')
       .join('');
-    return said === REPLY ? null : answer;
+    return reply === REPLY ? null : answer;
   }
 }
 

@@ -53,8 +53,8 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   };
   for await (const chunk of await client.chat.completions.create(body)) {
     const now = performance.now();
-    for (const { index, delta, logprobs: told } of chunk.choices) {
-      const hasTokens = (delta.content ?? '') !== '' || (told?.content?.length ?? 0) > 0;
+    for (const { index, delta, logprobs: scores } of chunk.choices) {
+      const hasTokens = (delta.content ?? '') !== '' || (scores?.content?.length ?? 0) > 0;
       if (!hasTokens) continue;
       if (index === 0) text += delta.content ?? '';
       firstTokenMs ??= now - startedAt;

@@ -23,7 +23,7 @@ import { RealService } from './real-service.ts';
 import { fleetFor, type Load, type Prediction, simulateLoad, simulateLoops, type StepShape } from './simulate.ts';
 
 /** The part of its speed that each keeps while the other runs: docs/benchmarks.md, "Chats during training". */
-const BESIDE = { sampling: 0.85, training: 0.4 };
+const SHARED_SPEED = { sampling: 0.85, training: 0.4 };
 /** Steps of a simulation, over all its models. */
 const NUM_STEPS = 5_000;
 const CHECK = { numModels: 3, stepsEach: 3, shape: { numGroups: 2, groupSize: 4, promptTokens: 64, replyTokens: 32 } };
@@ -71,7 +71,7 @@ function predict(): void {
       chatsPerDay: Number(values['chats-a-day']),
     };
     // Each has its own machine, so that neither slows down the other.
-    const options = { shape, times: { ...times, beside: { sampling: 1, training: 1 } } };
+    const options = { shape, times: { ...times, sharedSpeed: { sampling: 1, training: 1 } } };
     const fleet = fleetFor(load, options, limits, Number(values.use));
     const prediction = simulateLoad(load, NUM_STEPS, { ...options, fleet, seed });
     return [
@@ -132,7 +132,7 @@ async function check(): Promise<void> {
     const real = new RealService(service);
     await real.begin();
     const before = sampleCpu([service.pid]);
-    const times = { ...(await real.measure(shape)), beside: BESIDE };
+    const times = { ...(await real.measure(shape)), sharedSpeed: SHARED_SPEED };
     console.log(
       `measured: ${JSON.stringify(times, (_key, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(3)) : value))}`,
     );

@@ -13,5 +13,5 @@ export interface MeasuredTimes {
   /** and this for each trajectory. */
   readonly trajectorySeconds: number;
   /** The part of its speed that each keeps while the other one works, too; 1 on separate machines. */
-  readonly beside: { readonly sampling: number; readonly training: number };
+  readonly sharedSpeed: { readonly sampling: number; readonly training: number };
 }

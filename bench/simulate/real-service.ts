@@ -37,7 +37,7 @@ export class RealService {
   }
 
   /** Measures the parts of a step on this machine, one after the other, without other work. */
-  async measure(shape: StepShape): Promise<Omit<MeasuredTimes, 'beside'>> {
+  async measure(shape: StepShape): Promise<Omit<MeasuredTimes, 'sharedSpeed'>> {
     const { groupSize, promptTokens, replyTokens, numGroups } = shape;
     const base = this.#baseModel;
     const rounds: number[][] = [];

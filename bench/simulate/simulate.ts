@@ -178,12 +178,12 @@ class World {
 
   /** One server and one trainer on one machine slow down each other. */
   #share(): void {
-    const { beside } = this.#options.times;
+    const { sharedSpeed } = this.#options.times;
     const [server] = this.#servers as [SamplingServer];
     const isOne = this.#servers.length === 1 && this.#options.fleet.numTrainers === 1;
-    if (!isOne || (beside.sampling === 1 && beside.training === 1)) return;
-    this.#trainers.onBusy = (isBusy) => server.setSpeed(isBusy ? beside.sampling : 1);
-    server.onBusy = (isBusy) => this.#trainers.setSpeed(isBusy ? beside.training : 1);
+    if (!isOne || (sharedSpeed.sampling === 1 && sharedSpeed.training === 1)) return;
+    this.#trainers.onBusy = (isBusy) => server.setSpeed(isBusy ? sharedSpeed.sampling : 1);
+    server.onBusy = (isBusy) => this.#trainers.setSpeed(isBusy ? sharedSpeed.training : 1);
   }
 
   /** Runs rollouts, a job, and the load of a new adapter. */

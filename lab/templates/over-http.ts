@@ -44,12 +44,13 @@ export async function compareOverHttp({ templates, conversations }: Pairs): Prom
       .values();
     const one = async () => {
       for (const { template, conversation, expected } of work) {
-        const told = await tokenized(service, template.source, conversation);
-        const isEqual = typeof told === 'string' ? expected === digestOf(told) : expected === null;
+        const rendered = await tokenized(service, template.source, conversation);
+        const isEqual = typeof rendered === 'string' ? expected === digestOf(rendered) : expected === null;
         if (!isEqual) {
-          const fault = typeof told === 'string' ? `other text: …${JSON.stringify(told.slice(-100))}` : told.reason;
+          const fault =
+            typeof rendered === 'string' ? `other text: …${JSON.stringify(rendered.slice(-100))}` : rendered.reason;
           faults.push({ template: template.name, conversation: conversation.name, fault });
-        } else if (typeof told === 'string') numEqual += 1;
+        } else if (typeof rendered === 'string') numEqual += 1;
         else numRefused += 1;
       }
     };

@@ -279,9 +279,9 @@ async function checkDraws(): Promise<void> {
     const { id: jobId } = await client.trainingJobs.create({ model_id: id, trajectory_groups: [group] });
     const [metrics = {}] = (await client.trainingJobs.gradientSteps(jobId)) as Record<string, number>[];
     const { counts } = (await client.trainingJobs.retrieve(jobId)) as { counts: Record<string, object> };
-    const told = { gap: metrics['logprob_gap_mean'], ratio: metrics['ratio_mean'], ...counts['unreplayed_choices'] };
-    log(`${way}: ${JSON.stringify({ ...told, refused: counts['refused_choices'] })}`);
-    const isExact = Number(told.gap) < MEAN_TOLERANCE && Object.keys(counts['unreplayed_choices'] ?? {}).length === 0;
+    const report = { gap: metrics['logprob_gap_mean'], ratio: metrics['ratio_mean'], ...counts['unreplayed_choices'] };
+    log(`${way}: ${JSON.stringify({ ...report, refused: counts['refused_choices'] })}`);
+    const isExact = Number(report.gap) < MEAN_TOLERANCE && Object.keys(counts['unreplayed_choices'] ?? {}).length === 0;
     check(`drawn ${way}`, isExact && Object.keys(counts['refused_choices'] ?? {}).length === 0, counts);
   }
 }

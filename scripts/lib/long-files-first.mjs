@@ -26,7 +26,7 @@ export const LONG_FILES = [
   'packages/server/src/gateway/bodies/body-intake.test.ts',
 
   'tests/e2e/examples.test.ts',
-  'tests/e2e/servers-elsewhere.test.ts',
+  'tests/e2e/remote-servers.test.ts',
   'tests/e2e/commands.test.ts',
   'tests/clients/schemathesis.test.ts',
   'tests/e2e/engines.postgres.test.ts',

@@ -49,12 +49,12 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     /** Checks all text, visible and for screen readers, once `text` is there. */
     const looks = async (text: string) => {
       await page.getByText(text).first().waitFor();
-      const said = await page.evaluate(
+      const texts = await page.evaluate(
         `[document.title, document.body.innerText,
           ...[...document.querySelectorAll('[aria-label], [title]')].flatMap((one) => [one.ariaLabel, one.title])].join()`,
       );
-      expect(said).toContain(shown);
-      expect(said).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+      expect(texts).toContain(shown);
+      expect(texts).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
     };
     for (const [path, text] of [
       ['/models', 'short-answers'],

@@ -36,10 +36,10 @@ test('the commands for several processes work as on the page', { timeout: 300_00
   let output = '';
   for (const block of blocks) {
     const run = await runBlock(block, { cwd: folder, env });
-    expect({ at: `${PAGE}:${block.line}`, code: run.code, said: run.code === 0 ? '' : run.errors }).toEqual({
+    expect({ at: `${PAGE}:${block.line}`, code: run.code, errors: run.code === 0 ? '' : run.errors }).toEqual({
       at: `${PAGE}:${block.line}`,
       code: 0,
-      said: '',
+      errors: '',
     });
     output += run.output;
   }

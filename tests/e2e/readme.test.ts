@@ -87,7 +87,7 @@ describe('the README', () => {
     expect(output).toBe(key());
   });
 
-  it('says hello with curl, streamed and to its end', async () => {
+  it('chats with curl, streamed and to its end', async () => {
     const { output } = await run(block('curl -N'), { env: withKey() });
     const events = output.split('\n').filter((line) => line.startsWith('data: {'));
     expect(events.length).toBeGreaterThan(2);
@@ -96,7 +96,7 @@ describe('the README', () => {
   });
 
   it(
-    'says hello with openai for Node',
+    'chats with openai for Node',
     async () => {
       const { output } = await run(block('npm install openai'), { env: withKey() });
       expect(output.trim().split('\n').at(-1)!.length).toBeGreaterThan(5);

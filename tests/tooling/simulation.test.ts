@@ -17,7 +17,7 @@ const TIMES: MeasuredTimes = {
   adapterSeconds: 0.5,
   jobSeconds: 2,
   trajectorySeconds: 0.1,
-  beside: { sampling: 1, training: 1 },
+  sharedSpeed: { sampling: 1, training: 1 },
 };
 const SHAPE = { numGroups: 2, groupSize: 4, promptTokens: 100, replyTokens: 50 };
 
@@ -105,9 +105,9 @@ test('the time of a single training model is the sum of its parts, and on one ma
   // Each step: its adapter, two prompts, fifty steps of eight sequences, the job.
   expect(alone.seconds).toBeCloseTo(3 * (0.5 + 0.1 + 50 * 0.028 + 2.8), 6);
   expect(alone).toMatchObject({ numRollouts: 24, adapterMissShare: 0.5, trainingWaits: [0, 0, 0] });
-  const beside = { sampling: 0.5, training: 0.5 };
+  const sharedSpeed = { sampling: 0.5, training: 0.5 };
   const two = (times: MeasuredTimes) => simulateLoops(2, 3, { times, shape: SHAPE, fleet, seed: 1 }).seconds;
-  expect(two({ ...TIMES, beside })).toBeGreaterThan(two(TIMES));
+  expect(two({ ...TIMES, sharedSpeed })).toBeGreaterThan(two(TIMES));
 });
 
 test('the same seed gives the same figures; more models wait longer and miss more adapters', () => {

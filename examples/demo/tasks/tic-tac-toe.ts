@@ -39,15 +39,15 @@ async function play({ client, model }: Rollout, promptIndex: number, seed: numbe
   let reward = 0;
   for (;;) {
     const answer = await client.chat.completions.create(request);
-    const said = answer.choices[0]!.message.content ?? '';
-    const square = moveOf(said);
+    const reply = answer.choices[0]!.message.content ?? '';
+    const square = moveOf(reply);
     if (square === null || !board.isFree(square)) return reward;
     board.place('X', square);
     reward += LEGAL_MOVE_REWARD;
     if (board.outcome() === null) board.place('O', opponent(board.freeSquares()));
     const outcome = board.outcome();
     if (outcome !== null) return OUTCOME_REWARD[outcome];
-    messages.push({ role: 'assistant', content: said }, turn(board, false));
+    messages.push({ role: 'assistant', content: reply }, turn(board, false));
   }
 }
 

@@ -192,7 +192,7 @@ describe('an adapter', () => {
   const adapter = { digest: 'a', path: '/adapters/a/adapter.gguf' };
 
   class ToldBackend extends ScriptedTokenBackend {
-    readonly told: string[] = [];
+    readonly calls: string[] = [];
     failure: Error | null = null;
 
     constructor() {
@@ -200,33 +200,33 @@ describe('an adapter', () => {
     }
 
     override async publish(version: AdapterVersion): Promise<string | null> {
-      this.told.push('publish');
+      this.calls.push('publish');
       if (this.failure !== null) throw this.failure;
       return await super.publish(version);
     }
 
     override async retire(digest: string): Promise<void> {
-      this.told.push('retire');
+      this.calls.push('retire');
       await super.retire(digest);
     }
 
     override sample(...asked: Parameters<TokenBackend['sample']>): ReturnType<TokenBackend['sample']> {
-      this.told.push('sample');
+      this.calls.push('sample');
       return super.sample(...asked);
     }
   }
 
   test('is published before the first request that names it, and retired after the last', async () => {
     const backend = new ToldBackend();
-    const { told } = backend;
+    const { calls } = backend;
     const engine = textOver(backend);
     const replies = await Promise.all([answer(engine, { adapter }), answer(engine, { adapter })]);
     for (const reply of replies) expect(reply.text()).toBe('abc');
     engine.retire(adapter.digest);
-    await expect.poll(() => told.length).toBe(4);
-    expect(told).toEqual(['publish', 'sample', 'sample', 'retire']);
+    await expect.poll(() => calls.length).toBe(4);
+    expect(calls).toEqual(['publish', 'sample', 'sample', 'retire']);
     expect((await answer(engine, { adapter })).text()).toBe('abc');
-    expect(told.slice(4)).toEqual(['publish', 'sample']);
+    expect(calls.slice(4)).toEqual(['publish', 'sample']);
   });
 
   test('that cannot be published fails its waiters, and is tried again', async () => {
@@ -238,7 +238,7 @@ describe('an adapter', () => {
       expect(reply.failed).toMatchObject({ code: 'engine.adapter_unreadable' });
       expect(reply.numEnds).toBe(1);
     }
-    expect(backend.told).toEqual(['publish']);
+    expect(backend.calls).toEqual(['publish']);
     backend.failure = null;
     expect((await answer(engine, { adapter })).text()).toBe('abc');
   });

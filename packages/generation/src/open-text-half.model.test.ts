@@ -129,7 +129,7 @@ describe('a long chat', () => {
       { chatTemplate: '{% for %}' },
       { messages: [{ role: 'user', content: 'x'.repeat(40_000_000) }] },
     ]) {
-      const told = async (render: () => unknown) => {
+      const failureOf = async (render: () => unknown) => {
         try {
           await render();
           return null;
@@ -137,10 +137,10 @@ describe('a long chat', () => {
           return toFailure(error);
         }
       };
-      const here = await told(async () => await renderChat(chat(fields), parts, NEVER));
+      const here = await failureOf(async () => await renderChat(chat(fields), parts, NEVER));
       expect(here?.code).toMatch(/template_failed|context_length_exceeded/);
       expect(
-        await told(async () => await parts.longTexts!.render(chat(fields), { tenant: 'a', signal: NEVER })),
+        await failureOf(async () => await parts.longTexts!.render(chat(fields), { tenant: 'a', signal: NEVER })),
       ).toEqual(here);
     }
   });

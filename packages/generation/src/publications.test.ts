@@ -8,19 +8,19 @@ const B = { digest: 'b', path: '/adapters/b/adapter.gguf' };
 
 /** Records its calls and completes each on command. */
 function slowBackend() {
-  const told: string[] = [];
+  const calls: string[] = [];
   const waiting: PromiseWithResolvers<void>[] = [];
-  const tell = (what: string): Promise<void> => {
-    told.push(what);
+  const record = (call: string): Promise<void> => {
+    calls.push(call);
     const done = Promise.withResolvers<void>();
     waiting.push(done);
     return done.promise;
   };
   return {
-    told,
+    calls,
     publish: ({ digest, directory }: { digest: string; directory: string }) =>
-      tell(`publish ${digest} ${directory}`).then(() => null),
-    retire: (digest: string) => tell(`retire ${digest}`),
+      record(`publish ${digest} ${directory}`).then(() => null),
+    retire: (digest: string) => record(`retire ${digest}`),
     /** Completes or fails the oldest call. */
     async settle(error?: Error): Promise<void> {
       await nextTurn();
@@ -40,7 +40,7 @@ test('first requests wait for one publishing, later ones for none', async () => 
   await backend.settle();
   await Promise.all(held.map(({ ready }) => ready));
   await publications.hold(A).ready;
-  expect(backend.told).toEqual(['publish a /adapters/a', 'publish b /adapters/b']);
+  expect(backend.calls).toEqual(['publish a /adapters/a', 'publish b /adapters/b']);
 });
 
 test('a failed publication fails its waiters, and is tried again for the next', async () => {
@@ -59,7 +59,7 @@ test('a failed publication fails its waiters, and is tried again for the next', 
   const again = publications.hold(A);
   await backend.settle();
   await again.ready;
-  expect(backend.told).toHaveLength(2);
+  expect(backend.calls).toHaveLength(2);
 });
 
 test('one in another folder is published again, also after the older folder failed', async () => {
@@ -72,14 +72,14 @@ test('one in another folder is published again, also after the older folder fail
   await backend.settle();
   expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
   await publications.hold(moved).ready;
-  expect(backend.told).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
+  expect(backend.calls).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
   const third = publications.hold(A);
   const [again] = await Promise.all([Promise.allSettled([third.ready]), backend.settle(new Error('still gone'))]);
   expect(again[0].status).toBe('rejected');
   const fourth = publications.hold(moved);
   await backend.settle();
   await fourth.ready;
-  expect(backend.told.slice(2)).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
+  expect(backend.calls.slice(2)).toEqual(['publish a /adapters/a', 'publish a /adapters/newer']);
 });
 
 test('an error of the back end is passed on unchanged', async () => {
@@ -96,10 +96,10 @@ test('a retired version goes with the last request that uses it', async () => {
   await backend.settle();
   publications.retire(A.digest);
   first.release();
-  expect(backend.told).toHaveLength(1);
+  expect(backend.calls).toHaveLength(1);
   second.release();
   await backend.settle();
-  expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
+  expect(backend.calls).toEqual(['publish a /adapters/a', 'retire a']);
 });
 
 test('a version named again during its use stays; one named again during its retirement is published after it', async () => {
@@ -111,14 +111,14 @@ test('a version named again during its use stays; one named again during its ret
   const second = publications.hold(A);
   first.release();
   second.release();
-  expect(backend.told).toHaveLength(1);
+  expect(backend.calls).toHaveLength(1);
   publications.retire(A.digest);
   await nextTurn();
   const third = publications.hold(A);
   await nextTurn();
-  expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
+  expect(backend.calls).toEqual(['publish a /adapters/a', 'retire a']);
   await backend.settle(new Error('it cannot be given back'));
-  expect(backend.told.at(-1)).toBe('publish a /adapters/a');
+  expect(backend.calls.at(-1)).toBe('publish a /adapters/a');
   await backend.settle();
   await third.ready;
 });
@@ -131,5 +131,5 @@ test('one that is not published is retired all the same: an earlier life of this
   await backend.settle();
   await backend.settle();
   await held.ready;
-  expect(backend.told).toEqual(['retire a', 'publish a /adapters/a']);
+  expect(backend.calls).toEqual(['retire a', 'publish a /adapters/a']);
 });

@@ -14,7 +14,7 @@ export {
   MatrixReader,
   readBlockVectors,
   readWeights,
-  readWeightsBesideMatrices,
+  readWeightsExceptMatrices,
   wideMatrices,
   type BlockVectors,
   type BlockWeights,

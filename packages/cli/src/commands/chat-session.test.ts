@@ -36,13 +36,13 @@ async function session(...lines: string[]) {
   await talk(client, new Conversation('m'), { input, replies, output });
   replies.end();
   output.end();
-  const [said, stderr] = await texts;
-  return { asked, said, stderr };
+  const [stdout, stderr] = await texts;
+  return { asked, stdout, stderr };
 }
 
 test('each question is sent with the earlier turns, and only replies go to stdout', async () => {
-  const { asked, said } = await session('a', '', 'b');
-  expect(said).toBe('reply 1\nreply 2\n');
+  const { asked, stdout } = await session('a', '', 'b');
+  expect(stdout).toBe('reply 1\nreply 2\n');
   expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
 });
 

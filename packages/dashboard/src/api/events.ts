@@ -7,7 +7,7 @@ import { queryClient } from './query-client.ts';
 import { LONG_LISTS } from './rollouts.ts';
 import { sessionQuery } from './session.ts';
 import { followShared } from './shared-events.ts';
-import { whileSeen } from './while-seen.ts';
+import { whileVisible } from './while-visible.ts';
 
 /** Pause before refetching, which merges bursts of events, ms. */
 const PAUSE_MS = 400;
@@ -59,7 +59,7 @@ export function useServiceEvents(keyId: string): void {
       }
       for (const listener of listeners) listener(news);
     };
-    const end = whileSeen((signal) => followShared(keyId, signal, onNews));
+    const end = whileVisible((signal) => followShared(keyId, signal, onNews));
     return () => {
       end();
       if (timer !== null) clearTimeout(timer);

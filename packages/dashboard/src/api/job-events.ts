@@ -3,7 +3,7 @@ import type { TrainingEventObject } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 import { onServiceNews } from './events.ts';
-import { whileSeen } from './while-seen.ts';
+import { whileVisible } from './while-visible.ts';
 
 /** Minimum time between updates of the list, ms: events come in bursts. */
 const PAUSE_MS = 250;
@@ -50,7 +50,7 @@ export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
       }
     };
     // The page shows the error of an unreadable job at its top.
-    const leave = whileSeen(async (signal) => {
+    const leave = whileVisible(async (signal) => {
       signal.addEventListener('abort', () => wake());
       hasNews = true;
       while (!isOver && !signal.aborted) {

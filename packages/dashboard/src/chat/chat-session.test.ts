@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import { type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
 import { EMPTY_REPLY } from './reply.ts';
 
-const said = (content: string) => ({ replies: [{ ...EMPTY_REPLY, content }], isStreaming: false, error: null });
+const answer = (content: string) => ({ replies: [{ ...EMPTY_REPLY, content }], isStreaming: false, error: null });
 const EXCHANGES: readonly Exchange[] = [
-  { input: 'one', answers: [said('a'), said('b')] },
-  { input: 'two', answers: [said(''), null] },
+  { input: 'one', answers: [answer('a'), answer('b')] },
+  { input: 'two', answers: [answer(''), null] },
   { input: 'three', answers: [] },
 ];
 

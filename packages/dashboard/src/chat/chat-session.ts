@@ -47,9 +47,9 @@ export function messagesFor(
 ): readonly ChatMessage[] {
   const before = exchanges.slice(0, at).flatMap(({ input, answers }) => {
     const content = answers[side]?.replies[0]?.content ?? '';
-    const said: ChatMessage[] = [{ role: 'user', content: input }];
-    if (content !== '') said.push({ role: 'assistant', content });
-    return said;
+    const turn: ChatMessage[] = [{ role: 'user', content: input }];
+    if (content !== '') turn.push({ role: 'assistant', content });
+    return turn;
   });
   const input = exchanges[at]?.input ?? '';
   return [

@@ -29,14 +29,14 @@ test('a failing unit ends the work of a helper: the rest counts as done, and the
   expect([data.cells[TEAM_CELL.done], data.cells[TEAM_CELL.remaining], data.cells[TEAM_CELL.hasFailed]]).toEqual([
     5, 0, 1,
   ]);
-  const told = () => Buffer.from(data.reason.slice(2, 2 + (data.reason[0]! << 8) + data.reason[1]!)).toString();
-  expect(told()).toBe('RangeError: no such room, ä');
+  const message = () => Buffer.from(data.reason.slice(2, 2 + (data.reason[0]! << 8) + data.reason[1]!)).toString();
+  expect(message()).toBe('RangeError: no such room, ä');
   // Another thread's failure in the same work does not overwrite it.
   data.cells[TEAM_CELL.remaining] = 1;
   helpWith(data, () => {
     throw new Error('neither here');
   });
-  expect(told()).toBe('RangeError: no such room, ä');
+  expect(message()).toBe('RangeError: no such room, ä');
 });
 
 test.each([

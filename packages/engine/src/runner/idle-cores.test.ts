@@ -29,7 +29,7 @@ it('reads the machine', async () => {
   const idle = new IdleCores();
   idle.observe(0);
   await new Promise((resolve) => setTimeout(resolve, 50));
-  const told = idle.observe(50_000);
-  expect(told).toBeGreaterThanOrEqual(0);
-  expect(told).toBeLessThan(1);
+  const numIdle = idle.observe(50_000);
+  expect(numIdle).toBeGreaterThanOrEqual(0);
+  expect(numIdle).toBeLessThan(1);
 });

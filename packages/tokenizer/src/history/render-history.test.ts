@@ -19,7 +19,7 @@ const thinking = new ChatTemplate(tokenizer, THINKING);
 const END = vocabulary.idOf('<|im_end|>');
 
 const user = (content: string): HistoryItem => ({ kind: 'message', message: { role: 'user', content } });
-const said = (message: Partial<TemplateMessage>): HistoryItem => ({
+const assistant = (message: Partial<TemplateMessage>): HistoryItem => ({
   kind: 'message',
   message: { role: 'assistant', ...message },
 });
@@ -83,12 +83,12 @@ describe('the vectors of the training reference', () => {
 
   test('a choice without logprobs is context, like any assistant text', () => {
     expect(
-      renderHistory(chatml, [user('hi'), said({ content: 'yes' }), user('again'), sampled('no')]).map(marked),
+      renderHistory(chatml, [user('hi'), assistant({ content: 'yes' }), user('again'), sampled('no')]).map(marked),
     ).toEqual(['‹user\nhi›\n‹assistant\nyes›\n‹user\nagain›\n‹assistant\n⟦no›⟧']);
   });
 
   test('nothing sampled, nothing trained', () => {
-    expect(renderHistory(chatml, [user('hi'), said({ content: 'yes' })])).toEqual([]);
+    expect(renderHistory(chatml, [user('hi'), assistant({ content: 'yes' })])).toEqual([]);
     expect(
       renderHistory(chatml, [user('hi'), { ...sampled(''), tokenIds: new Int32Array(), logprobs: new Float32Array() }]),
     ).toEqual([]);
@@ -127,7 +127,7 @@ describe('the vectors of the training reference', () => {
       user('b'),
       {
         ...sampled('no'),
-        promptTokenIds: chatml.render([user('a').message, said({ content: 'yes' }).message, user('b').message])
+        promptTokenIds: chatml.render([user('a').message, assistant({ content: 'yes' }).message, user('b').message])
           .tokenIds,
       },
     ]);
@@ -150,7 +150,14 @@ describe('between two choices', () => {
   });
 
   test('the mask comes from the place of the choice, not from its text', () => {
-    const items = [user('yes'), sampled('yes'), user('yes yes'), said({ content: 'yes' }), user('yes'), sampled('yes')];
+    const items = [
+      user('yes'),
+      sampled('yes'),
+      user('yes yes'),
+      assistant({ content: 'yes' }),
+      user('yes'),
+      sampled('yes'),
+    ];
     expect(renderHistory(chatml, items).map(marked)).toEqual([
       '‹user\nyes›\n‹assistant\n⟦yes›⟧\n‹user\nyes yes›\n‹assistant\nyes›\n‹user\nyes›\n‹assistant\n⟦yes›⟧',
     ]);

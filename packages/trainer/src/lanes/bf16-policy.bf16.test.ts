@@ -1,6 +1,6 @@
 /** A policy in bf16 against the same in single precision, on the default model. */
 import { Bf16Rounding, GgufFile, openBf16Library } from '@trainyard/native';
-import { type Architecture, LINEAR_NAMES, readWeights, readWeightsBesideMatrices } from '@trainyard/transformer';
+import { type Architecture, LINEAR_NAMES, readWeights, readWeightsExceptMatrices } from '@trainyard/transformer';
 import { randomSource } from '@trainyard/transformer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -25,7 +25,7 @@ beforeAll(() => {
   matrices = new Bf16BlockMatrices(file, architecture, library);
   const options = { lora: LORA, numThreads: 2 };
   single = new OrtPolicyModel(architecture, readWeights(file, architecture, LORA), options);
-  const others = readWeightsBesideMatrices(file, architecture);
+  const others = readWeightsExceptMatrices(file, architecture);
   rounded = new OrtPolicyModel(architecture, others, { ...options, bf16: matrices });
   // Replies after one prompt, and a separate row: sizes that all products must pad.
   const random = randomSource(7);

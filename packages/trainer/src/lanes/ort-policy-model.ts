@@ -44,7 +44,7 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default 2. */
   readonly numThreads?: number;
   /**
-   * Block matrices for `readWeightsBesideMatrices`: they, the vocabulary, and the inputs of both are then in bf16.
+   * Block matrices for `readWeightsExceptMatrices`: they, the vocabulary, and the inputs of both are then in bf16.
    * Must outlive this object. Default: single precision.
    */
   readonly bf16?: Bf16BlockMatrices;

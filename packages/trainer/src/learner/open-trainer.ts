@@ -6,7 +6,7 @@ import {
   type LoraConfig,
   type ModelWeights,
   readWeights,
-  readWeightsBesideMatrices,
+  readWeightsExceptMatrices,
   Workspace,
 } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
@@ -107,7 +107,7 @@ function readModel(
     // Each thread has its own library and computes alone: lanes are the threads of a pass.
     const library = openBf16Library(oneDnnPath, 1);
     return {
-      weights: readWeightsBesideMatrices(file, architecture),
+      weights: readWeightsExceptMatrices(file, architecture),
       bf16: new Bf16BlockMatrices(file, architecture, library),
     };
   } catch (error) {

@@ -57,7 +57,7 @@ export function readWeights(
 }
 
 /** Like {@link readWeights}, but the matrices of blocks have only room for an adapter. */
-export function readWeightsBesideMatrices(
+export function readWeightsExceptMatrices(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
 ): ModelWeights {

@@ -58,7 +58,7 @@ describe('the table', () => {
 
   test('gives the reason for each parameter that is not sent', () => {
     const others = Object.values(REQUEST_FIELDS).filter((mapping) => mapping.kind !== 'sent');
-    const reasons = others.map((mapping) => ('why' in mapping ? mapping.why : mapping.where));
+    const reasons = others.map((mapping) => ('why' in mapping ? mapping.why : mapping.by));
     expect(reasons.filter((reason) => !/\w+ \w+/.test(reason))).toEqual([]);
   });
 });

@@ -30,8 +30,8 @@ export type FieldMapping =
     }
   /** Unsupported by vLLM, or with the data available here. */
   | { readonly kind: 'refused'; readonly why: string; isAsked(params: SampleParams): boolean }
-  /** Not part of vLLM's request; `where` describes its handling. */
-  | { readonly kind: 'elsewhere'; readonly where: string };
+  /** Not a field of vLLM's request; `by` names the part that handles it. */
+  | { readonly kind: 'handled'; readonly by: string };
 
 /** Writes JSON numbers of 64 bits, which a double cannot hold. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
@@ -161,10 +161,10 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     },
   },
   promptLogprobs: {
-    kind: 'elsewhere',
-    where: 'a separate request before the sample, because vLLM does not stream them: its field `prompt_logprobs`',
+    kind: 'handled',
+    by: 'a separate request before the sample, because vLLM does not stream them: its field `prompt_logprobs`',
   },
-  promptLogprobsFirst: { kind: 'elsewhere', where: 'the order of the scores here' },
+  promptLogprobsFirst: { kind: 'handled', by: 'the order of the scores here' },
   repetitionDetection: {
     kind: 'sent',
     as: ['repetition_detection'],
@@ -199,13 +199,13 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     as: ['priority'],
     put: ({ priority }) => (priority === 0 ? {} : { priority }),
   },
-  tenant: { kind: 'elsewhere', where: 'the salt, with `cacheSalt` and the adapter' },
+  tenant: { kind: 'handled', by: 'the salt, with `cacheSalt` and the adapter' },
   cacheSalt: { kind: 'sent', as: ['cache_salt'], put: (params) => ({ cache_salt: saltOf(params) }) },
-  adapter: { kind: 'elsewhere', where: 'the name of the model: an adapter has its digest as its name' },
-  includeStopString: { kind: 'elsewhere', where: 'the reader of the tokens: all of them are reported' },
-  tracesSampling: { kind: 'elsewhere', where: 'the number of requested log-probabilities, and `DrawReader`' },
-  traceParent: { kind: 'elsewhere', where: 'the header `traceparent`' },
-  text: { kind: 'elsewhere', where: 'the reader of the stream: no text is requested from vLLM' },
+  adapter: { kind: 'handled', by: 'the name of the model: an adapter has its digest as its name' },
+  includeStopString: { kind: 'handled', by: 'the reader of the tokens: all of them are reported' },
+  tracesSampling: { kind: 'handled', by: 'the number of requested log-probabilities, and `DrawReader`' },
+  traceParent: { kind: 'handled', by: 'the header `traceparent`' },
+  text: { kind: 'handled', by: 'the reader of the stream: no text is requested from vLLM' },
 };
 
 /**

@@ -25,7 +25,7 @@ export const TRAINING = {
     form: URL_FORM,
     defaultText: 'none',
     help: 'URL of a Tinker server that trains instead of this machine',
-    more: 'see [remote training](../guide/scaling.md#training-elsewhere)',
+    more: 'see [remote training](../guide/scaling.md#remote-training)',
   },
   trainerKey: {
     kind: 'text',

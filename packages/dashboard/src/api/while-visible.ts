@@ -4,13 +4,13 @@
  * @param follow ends when its signal is aborted; its errors are ignored
  * @returns a function that stops it for good
  */
-export function whileSeen(follow: (signal: AbortSignal) => Promise<void>): () => void {
+export function whileVisible(follow: (signal: AbortSignal) => Promise<void>): () => void {
   let stop: AbortController | null = null;
   let isLeft = false;
-  const set = (isSeen: boolean) => {
-    if (isSeen === (stop !== null)) return;
+  const set = (isVisible: boolean) => {
+    if (isVisible === (stop !== null)) return;
     stop?.abort();
-    stop = isSeen ? new AbortController() : null;
+    stop = isVisible ? new AbortController() : null;
     if (stop !== null) void follow(stop.signal).catch(() => undefined);
   };
   const change = () => set(!isLeft && document.visibilityState !== 'hidden');
