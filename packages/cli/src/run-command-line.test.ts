@@ -312,11 +312,11 @@ test('a start on an invalid model is refused in one line, and leaves nothing', a
   onTestFinished(() => void process.umask(umask));
   const data = join(folder, 'without-model');
   for (const [path, why] of [
-    [folder, 'is not a file'],
-    [import.meta.filename, 'is not a readable GGUF file: no "GGUF" magic'],
+    [folder, `folder ${folder}: it has no config.json: pass a GGUF file, or a folder in the Hugging Face format`],
+    [import.meta.filename, `file ${import.meta.filename} is not a readable GGUF file: no "GGUF" magic`],
   ] as const) {
     const { exitCode, output } = await trainyard('serve', '--port', '0', '--data-dir', data, '--model', `a=${path}`);
-    expect(output).toBe(`trainyard: the model file ${path} ${why}\n`);
+    expect(output).toBe(`trainyard: the model ${why}\n`);
     expect(exitCode).toBe(2);
     expect(existsSync(data)).toBe(false);
   }
@@ -328,7 +328,7 @@ test('the doctor looks for the file of every base model', async () => {
   const models = [text, folder, cut, gone].flatMap((path, index) => ['--model', `org/model-${index}=${path}`]);
   const { exitCode, output } = await trainyard('doctor', '--url', await deadUrl(), ...models);
   expect(output).toMatch(new RegExp(`^BAD  model file ${text}: .*is not a readable GGUF file: no "GGUF" magic`, 'm'));
-  expect(output).toMatch(new RegExp(`^BAD  model file ${folder}: .*is not a file$`, 'm'));
+  expect(output).toMatch(new RegExp(`^BAD  model file ${folder}: .*it has no config\\.json`, 'm'));
   expect(output).toMatch(new RegExp(`^BAD  model file ${cut}: .*tensor data beyond the end of the file`, 'm'));
   expect(output).toContain(`BAD  model file ${gone}: missing`);
   expect(exitCode).toBe(1);

@@ -25,6 +25,7 @@ import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { createMetricsServer } from './parts/metrics-server.ts';
 import { refuseMissingModels } from './settings/model-settings.ts';
+import { convertModelFolders } from './parts/convert-model-folders.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -48,18 +49,19 @@ export interface RunningParts {
  * @param logRaw receives one line per event; never a secret
  * @throws {ServerError} with a message for the operator: missing or corrupt model, folder in use …
  */
-export async function startParts(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
-  const log = serviceLog(config, logRaw);
-  const metrics = new ServiceMetrics(config.role);
-  const [samples, trains] = [does(config.role, 'engine'), does(config.role, 'trainer')];
-  await refuseUnstartable(config);
-  refuseMissingModels(config.models);
+export async function startParts(given: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
+  const log = serviceLog(given, logRaw);
+  const metrics = new ServiceMetrics(given.role);
+  const [samples, trains] = [does(given.role, 'engine'), does(given.role, 'trainer')];
+  await refuseUnstartable(given);
+  refuseMissingModels(given.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const { store, blobs } = await openData(config, cleanups, log, metrics.data);
+    const { store, blobs } = await openData(given, cleanups, log, metrics.data);
+    const config = await convertModelFolders(given, log);
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const watched = openMachineWatch(config, { metrics, log });

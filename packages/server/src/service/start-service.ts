@@ -25,6 +25,7 @@ import { remoteJobWorkers, openJobWorkers, type JobWorkers } from './parts/job-w
 import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { refuseMissingModels } from './settings/model-settings.ts';
+import { convertModelFolders } from './parts/convert-model-folders.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -84,20 +85,21 @@ export interface RunningService {
  * …
  */
 export async function startService(
-  config: ServiceConfig,
+  given: ServiceConfig,
   logRaw: (line: string) => void,
   { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null }: ServiceExtras = {},
 ): Promise<RunningService> {
-  const log = serviceLog(config, logRaw);
-  await refuseUnstartable(config);
-  if (needsModelFiles(config.role)) refuseMissingModels(config.models);
+  const log = serviceLog(given, logRaw);
+  await refuseUnstartable(given);
+  if (needsModelFiles(given.role)) refuseMissingModels(given.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const metrics = new ServiceMetrics(config.role);
-    const { store, blobs } = await openData(config, cleanups, log, metrics.data);
+    const metrics = new ServiceMetrics(given.role);
+    const { store, blobs } = await openData(given, cleanups, log, metrics.data);
+    const config = needsModelFiles(given.role) ? await convertModelFolders(given, log) : given;
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const paths = dataPaths(config.dataDirectory);

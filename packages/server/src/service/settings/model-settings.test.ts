@@ -49,6 +49,15 @@ test('the name of an existing file is a path, with any content', () => {
   expect(modelsOf({ flags: { model: [`/m/${equals}`] } })).toEqual([`x=y /m/${equals}`]);
 });
 
+test('a folder has its name as its id, and a snapshot of the Hugging Face cache that of its repository', () => {
+  const snapshot = '/hub/models--org--some-model/snapshots/0123abcd';
+  expect(modelsOf({ flags: { model: ['/m/mine/', snapshot, 'own=/m/mine'] } })).toEqual([
+    'mine /m/mine',
+    `org/some-model ${snapshot}`,
+    'own /m/mine',
+  ]);
+});
+
 test('a model of a config file may have a cache and a way of calls of its own', () => {
   const model = ['/m/a.gguf', { path: '/m/b.gguf', capacityTokens: 512, toolParser: 'hermes' }];
   const { models } = resolveConfig({

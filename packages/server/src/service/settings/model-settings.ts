@@ -1,6 +1,8 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
+import { ModelFolder, ModelFolderError } from '@trainyard/trainer';
+
 import { ServerError } from '../../seams/faults/server-error.ts';
 import { settingFault } from './setting-fault.ts';
 
@@ -8,7 +10,7 @@ import { settingFault } from './setting-fault.ts';
 export interface ModelConfig {
   /** id for serving and training */
   readonly id: string;
-  /** absolute path of a GGUF file */
+  /** absolute path of a GGUF file, or of a folder in the Hugging Face format, which a start converts */
   readonly path: string;
   /** KV cache over all its sequences, tokens; null: as many as fit in {@link cacheMegabytes}, or 16,384 */
   readonly capacityTokens: number | null;
@@ -86,7 +88,8 @@ export function readModelList(
       throw settingFault(
         `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, ${ENTRY_FIELDS.join(', ')}`,
       );
-    if (typeof path !== 'string' || path === '') throw settingFault(`${place} must have the path of a GGUF file`);
+    if (typeof path !== 'string' || path === '')
+      throw settingFault(`${place} must have the path of a GGUF file or a folder`);
     if (id !== null && typeof id !== 'string')
       throw settingFault(`${place} must have text as id, got ${JSON.stringify(id)}`);
     const checked = fields.map(([name, given]) => [name, check(name as EntryField, given, `${name} of ${place}`)]);
@@ -150,12 +153,14 @@ function checkedId(id: string, source: string): string {
 }
 
 /**
- * `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file under its own id in any
- * folder.
+ * `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, the default file under its own id in any folder, and
+ * a snapshot of the Hugging Face cache under the name of its repository.
  */
 function modelIdOf(path: string): string {
-  if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
-  return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
+  const name = basename(resolve(path));
+  if (name === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
+  const [, repository] = /[/\\]models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+$/.exec(resolve(path)) ?? [];
+  return repository?.replace('--', '/') ?? name.replace(/\.gguf$/i, '');
 }
 
 /**
@@ -167,11 +172,33 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
     if (!existsSync(path))
       throw new ServerError(
         'server.model_missing',
-        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or unset it: "trainyard serve" then downloads the default model`,
+        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file or a folder, or unset it: "trainyard serve" then downloads the default model`,
       );
-    const problem = fileProblem(path);
-    if (problem !== null) throw settingFault(`the model file ${path} ${problem}`);
+    if (isFolder(path)) refuseOtherFolder(path);
+    else {
+      const problem = fileProblem(path);
+      if (problem !== null) throw settingFault(`the model file ${path} ${problem}`);
+    }
   }
+}
+
+export function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** Checks all but the values of the weights. */
+function refuseOtherFolder(path: string): void {
+  try {
+    using folder = ModelFolder.open(path);
+    void folder;
+  } catch (error) {
+    throw folderFault(path, error);
+  }
+}
+
+/** @returns a fault for a folder that is no usable model; other errors as they are */
+export function folderFault(path: string, error: unknown): unknown {
+  return error instanceof ModelFolderError ? settingFault(`the model folder ${path}: ${error.message}`) : error;
 }
 
 const MAGIC = 'GGUF';

@@ -6,7 +6,7 @@ export const MODELS = {
     kind: 'text',
     isList: true,
     defaultText: 'SmolLM2-135M-Instruct',
-    help: 'GGUF file of a base model, `PATH` or `ID=PATH`; repeatable, the first is the default',
+    help: 'GGUF file of a base model, or its folder in the Hugging Face format, `PATH` or `ID=PATH`; repeatable, the first is the default',
     more: 'see [several base models](#several-base-models)',
   },
   modelId: { kind: 'text', defaultText: 'from the file', help: 'id of the first base model' },
