@@ -32,7 +32,7 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
   'A base architecture': {
     atMost: 6,
     existing: [
-      'packages/transformer/src/model/architecture.ts',
+      'packages/transformer/src/model/families.ts',
       'packages/transformer/src/model/architecture-limits.ts',
       'packages/transformer/src/testing/tiny-gguf.ts',
       'packages/trainer/src/model/trainable-architecture.model.test.ts',

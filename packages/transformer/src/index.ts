@@ -1,6 +1,14 @@
 export { UnsupportedModelError } from './contract/errors.ts';
 
-export { linearDims, readArchitecture, TRAINABLE_ARCHITECTURES, type Architecture } from './model/architecture.ts';
+export {
+  layerKind,
+  linearDims,
+  readArchitecture,
+  TRAINABLE_ARCHITECTURES,
+  type Architecture,
+  type LayerKind,
+  type WindowedLayers,
+} from './model/architecture.ts';
 export type { ModelFile } from './model/architecture-limits.ts';
 export {
   DEFAULT_LORA_CONFIG,
@@ -49,7 +57,7 @@ export {
 } from './files/file-sums.ts';
 export { embedTokens } from './model/embedding.ts';
 export { toHalves, toInterleaved } from './model/head-permutation.ts';
-export { ropeTables } from './model/rope.ts';
+export { ropeTables, type RopeTables } from './model/rope.ts';
 export { Scratch, sharedDoubles, sharedFloats, Workspace } from './model/workspace.ts';
 
 export {
@@ -59,6 +67,7 @@ export {
   gradientName,
   headNormName,
   normName,
+  postNormName,
   sumName,
   type AdapterLayout,
   type ProductLayout,
@@ -75,6 +84,7 @@ export {
   concat,
   constant,
   gatherRows,
+  gelu,
   input,
   inverseRms,
   log,

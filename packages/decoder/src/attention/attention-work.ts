@@ -22,6 +22,7 @@ export const CELL = {
   endRow: 7,
   rowsPerUnit: 8,
   numPages: 9,
+  window: 10,
 } as const;
 
 export const UNITS = {
@@ -31,6 +32,8 @@ export const UNITS = {
   pages: 1,
   /** Some rows of a prompt and one of its current key heads. */
   rows: 2,
+  /** Some rows and one key head, with a window. */
+  window: 3,
 } as const;
 
 /** Pages per unit: about 20 µs. */
@@ -69,6 +72,8 @@ export class AttentionWork {
         return this.#gather(unit);
       case UNITS.rows:
         return this.#attendRows(unit);
+      case UNITS.window:
+        return this.#attendWindow(unit);
       default:
         return this.#attendTiles(unit);
     }
@@ -97,6 +102,18 @@ export class AttentionWork {
   }
 
   #attendRows(unit: number): void {
+    const { first, end, head } = this.#rowsOf(unit);
+    this.#prompts[this.#value('memory')]!.attend(first, end, this.#promptHead(head));
+  }
+
+  #attendWindow(unit: number): void {
+    const { first, end, head: kvHead } = this.#rowsOf(unit);
+    const head = { kvHead, ...this.#basesOf(kvHead) };
+    this.#tiles[this.#value('memory')]!.attendWindow(first, end, this.#value('window'), head);
+  }
+
+  /** Rows of a unit, and the index of its key head. */
+  #rowsOf(unit: number): { readonly first: number; readonly end: number; readonly head: number } {
     const [firstRow, endRow, rowsPerUnit] = [
       this.#value('firstRow'),
       this.#value('endRow'),
@@ -104,9 +121,7 @@ export class AttentionWork {
     ];
     const unitsPerHead = Math.ceil((endRow - firstRow) / rowsPerUnit);
     const first = firstRow + (unit % unitsPerHead) * rowsPerUnit;
-    const end = Math.min(endRow, first + rowsPerUnit);
-    const head = this.#promptHead(Math.floor(unit / unitsPerHead));
-    this.#prompts[this.#value('memory')]!.attend(first, end, head);
+    return { first, end: Math.min(endRow, first + rowsPerUnit), head: Math.floor(unit / unitsPerHead) };
   }
 
   /** @param index among the current key heads, which are stored contiguously */

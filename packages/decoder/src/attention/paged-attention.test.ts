@@ -13,7 +13,12 @@ const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = 
   return attention;
 };
 
-function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3): Float32Array[] {
+function outputs(
+  attention: PagedAttention,
+  lengths: readonly number[],
+  seed = 3,
+  window: number | null = null,
+): Float32Array[] {
   const { numLayers, numHeads, numKvHeads, headSize } = SIZES;
   const sequences = Int32Array.from(lengths.flatMap((length, sequence) => Array.from({ length }, () => sequence)));
   const positions = Int32Array.from(lengths.flatMap((length) => Array.from({ length }, (_, i) => i)));
@@ -38,10 +43,16 @@ function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3
     fill(attention.queries(layer, numRows), numHeads * headSize, 0);
     const [k, v] = [1, 2].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
     attention.write(layer, { keys: k!, values: v! }, { sequences, positions });
-    attention.attend(layer);
+    attention.attend(layer, window);
     return attention.outputs(layer, numRows).slice();
   });
 }
+
+const sum = (count: number, at: (i: number) => number): number => {
+  let total = 0;
+  for (let i = 0; i < count; i++) total += at(i);
+  return total;
+};
 
 test('four threads compute the same as one, to the bit', () => {
   const lengths = [120, 3, 77, 1, 60];
@@ -49,6 +60,47 @@ test('four threads compute the same as one, to the bit', () => {
   const many = open({ numThreads: 4 });
   for (let round = 0; round < 20; round++) expect(outputs(many, lengths)).toEqual(alone);
 });
+
+test.each([1, 5, 16, 17, 40, 1000])(
+  'a window of %d tokens, from the definition and to the bit on four threads',
+  (window) => {
+    const { numHeads, numKvHeads, headSize } = SIZES;
+    const lengths = [120, 3, 77];
+    const found = outputs(open(), lengths, 3, window);
+    expect(outputs(open({ numThreads: 4 }), lengths, 3, window)).toEqual(found);
+    // Without its neighbours.
+    const width = numHeads * headSize;
+    const alone = outputs(open(), [0, 0, 77], 3, window);
+    for (const [layer, values] of alone.entries()) expect(values).toEqual(found[layer]!.subarray(123 * width));
+    const numbers = (sequence: number, position: number, kind: number, count: number): number[] => {
+      const random = randomSource(3 + 10 * kind + 1000 * sequence + 100_000 * position);
+      return Array.from({ length: count }, () => Math.fround(random()));
+    };
+    let largest = 0;
+    let row = 0;
+    for (const [sequence, length] of lengths.entries()) {
+      const keys = Array.from({ length }, (_, i) => numbers(sequence, i, 1, numKvHeads * headSize));
+      const values = Array.from({ length }, (_, i) => numbers(sequence, i, 2, numKvHeads * headSize));
+      for (let position = 0; position < length; position++, row++) {
+        const q = numbers(sequence, position, 0, width);
+        for (let head = 0; head < numHeads; head++) {
+          const at = Math.floor((head * numKvHeads) / numHeads) * headSize;
+          const first = Math.max(0, position + 1 - window);
+          const weights = keys
+            .slice(first, position + 1)
+            .map((key) => Math.exp(sum(headSize, (d) => q[head * headSize + d]! * key[at + d]!) / Math.sqrt(headSize)));
+          const total = sum(weights.length, (i) => weights[i]!);
+          for (let d = 0; d < headSize; d++) {
+            const expected = sum(weights.length, (i) => weights[i]! * values[first + i]![at + d]!) / total;
+            largest = Math.max(largest, Math.abs(found[0]![row * width + head * headSize + d]! - expected));
+          }
+        }
+      }
+    }
+    console.log(`window of ${window}: largest difference ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(2e-6);
+  },
+);
 
 test('the outputs of a sequence depend neither on the rest of the batch nor on the place of its pages', () => {
   const attention = open();

@@ -180,12 +180,13 @@ export class PagedAttention {
     }
   }
 
-  /** Blocks until done. */
-  attend(layer: number): void {
+  /** Blocks until done. @param window tokens up to its own that a row sees. Default: all */
+  attend(layer: number, window: number | null = null): void {
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
     cells[CELL.memory] = memory;
     cells[CELL.pages] = this.#memories[memory]!.layerAddress(layer % this.#layersPerMemory);
+    if (window !== null) return this.#attendWindow(window);
     if (this.#tiles.length > 0) this.#attendTiles();
     for (const prompt of this.#prompts) this.#attendPrompt(prompt);
   }
@@ -218,6 +219,18 @@ export class PagedAttention {
     tiles.clear();
     for (const { from: first, end } of ranges) tiles.cut(first, end, rowAt, Math.max(1, mostRows));
     this.#tilesPerUnit = Math.max(1, Math.floor((UNIT_KEYS * tiles.length) / numKeys));
+  }
+
+  #attendWindow(window: number): void {
+    const cells = this.#cells;
+    const numRows = this.#numRows;
+    const rowsPerUnit = Math.max(1, Math.floor(UNIT_KEYS / window));
+    cells[CELL.units] = UNITS.window;
+    cells[CELL.window] = window;
+    cells[CELL.firstRow] = 0;
+    cells[CELL.endRow] = numRows;
+    cells[CELL.rowsPerUnit] = rowsPerUnit;
+    this.#run(Math.ceil(numRows / rowsPerUnit) * this.#sizes.numKvHeads, this.#isShared);
   }
 
   #attendTiles(): void {

@@ -25,6 +25,16 @@ interface QueryHeads extends KeyHead {
   readonly count: number;
 }
 
+/** Rows that are computed together. */
+interface TileRange {
+  readonly first: number;
+  readonly end: number;
+  /** Leading full pages that all rows see. */
+  readonly shared: number;
+  /** First key that they see; 0 if they share pages. */
+  readonly firstKey: number;
+}
+
 /** Pages `from` to `end` of the table at an address. */
 interface PageRange {
   readonly table: number;
@@ -78,22 +88,34 @@ export class TileAttention {
       this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, head);
   }
 
+  /** Computes outputs of rows `first` to `end`, one by one, each over its last `window` keys. */
+  attendWindow(first: number, end: number, window: number, head: KeyHead): void {
+    for (let row = first; row < end; row++) {
+      const firstKey = Math.max(0, this.#numKeys[row]! - window);
+      this.#attend({ first: row, end: row + 1, shared: 0, firstKey }, head);
+    }
+  }
+
   /**
    * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
    *
    * @param shared leading full pages that all rows see
    */
-  attend(first: number, end: number, shared: number, { kvHead, keys, values }: KeyHead): void {
+  attend(first: number, end: number, shared: number, head: KeyHead): void {
+    this.#attend({ first, end, shared, firstKey: 0 }, head);
+  }
+
+  #attend(range: TileRange, { kvHead, keys, values }: KeyHead): void {
     const { numHeads, numKvHeads } = this.#layout;
     const group = numHeads / numKvHeads;
     const numAtOnce = headsAtOnce(numHeads, numKvHeads);
     for (let head = 0; head < group; head += numAtOnce) {
       const count = Math.min(numAtOnce, group - head);
-      this.#attendHeads(first, end, shared, { kvHead, keys, values, head: kvHead * group + head, count });
+      this.#attendHeads(range, { kvHead, keys, values, head: kvHead * group + head, count });
     }
   }
 
-  #attendHeads(first: number, end: number, shared: number, { head, count, keys, values }: QueryHeads): void {
+  #attendHeads({ first, end, shared, firstKey }: TileRange, { head, count, keys, values }: QueryHeads): void {
     const steps = this.#steps;
     const headBytes = this.#headBytes;
     const rowBytes = count * headBytes;
@@ -104,6 +126,8 @@ export class TileAttention {
       steps.scale(q + (row * numHeads + head) * headBytes, to, to + rowBytes, factor);
     }
 
+    const firstPage = Math.floor(firstKey / PAGE_TOKENS);
+    const ownFirst = Math.max(shared, firstPage);
     const table = this.#tables[first]!;
     const sharedPages = { table, from: 0, end: shared };
     const ofTile = { at: this.#queries, scores: this.#scores, count: numQueries };
@@ -113,12 +137,14 @@ export class TileAttention {
       const numPages = Math.ceil(numKeys / PAGE_TOKENS);
       const scores = this.#scores + query * SCORE_BYTES;
       const queries = { at: this.#queries + query * headBytes, scores, count };
-      this.#overPages(steps.scores, queries, { table: this.#tables[row]!, from: shared, end: numPages }, keys);
+      this.#overPages(steps.scores, queries, { table: this.#tables[row]!, from: ownFirst, end: numPages }, keys);
       this.#hide(scores, numKeys, count);
+      this.#hideBefore(scores, firstKey, count);
       const scoresEnd = scores + numPages * PAGE_SCORE_BYTES;
       for (let i = 0; i < count; i++) {
         const at = i * SCORE_BYTES;
-        steps.softmax(scores + at, scoresEnd + at, this.#weights + 4 * (query + i), this.#layout.constants);
+        const from = scores + firstPage * PAGE_SCORE_BYTES + at;
+        steps.softmax(from, scoresEnd + at, this.#weights + 4 * (query + i), this.#layout.constants);
       }
     }
 
@@ -128,7 +154,7 @@ export class TileAttention {
     this.#addValues(0, numQueries, sharedPages, values);
     for (let row = first, query = 0; row < end; row++, query += count) {
       const numFull = Math.floor(this.#numKeys[row]! / PAGE_TOKENS);
-      this.#addValues(query, count, { table: this.#tables[row]!, from: shared, end: numFull }, values);
+      this.#addValues(query, count, { table: this.#tables[row]!, from: ownFirst, end: numFull }, values);
       this.#addLastValues(query, count, row, values);
       const to = o + (row * numHeads + head) * headBytes;
       steps.weigh(this.#sums + query * headBytes, to, to + rowBytes, this.#weights + 4 * query);
@@ -188,6 +214,15 @@ export class TileAttention {
         step[count - 1]!(row, table + 4 * page, pagesEnd, base, pageScores + query * SCORE_BYTES);
         query += count;
       }
+    }
+  }
+
+  /** Masks the scores before a row's first key in its page. */
+  #hideBefore(scores: number, firstKey: number, numQueries: number): void {
+    const page = scores + Math.floor(firstKey / PAGE_TOKENS) * PAGE_SCORE_BYTES;
+    for (let query = 0; query < numQueries; query++) {
+      const at = (page + query * SCORE_BYTES) / 4;
+      for (let key = 0; key < firstKey % PAGE_TOKENS; key++) this.#floats[at + key] = -Infinity;
     }
   }
 

@@ -38,18 +38,24 @@ export class GraphSteps implements BlockSteps {
     this.#graphs.parts.rotate(layer, qkv, rope, { ...into });
   }
 
-  output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    this.#products.multiply(layer, 'o', { x: o.data, sums: [sums.o.data], y: x2.data });
-    this.#graphs.parts.normaliseForFeedForward(layer, x2, h);
+  output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
+    const { parts } = this.#graphs;
+    const product = parts.productOnto(x2, h);
+    this.#products.multiply(layer, 'o', { x: o.data, sums: [sums.o.data], y: product.data });
+    parts.addNormalised(layer, 'attention', { residual: x, product, sum: x2 });
+    parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums }: BlockRows): void {
     this.#products.multiply(layer, 'activated', { x: h.data, sums: [sums.gate.data, sums.up.data], y: activated.data });
   }
 
-  down(layer: number, { activated, x, h, sums }: BlockRows): void {
-    this.#products.multiply(layer, 'down', { x: activated.data, sums: [sums.down.data], y: x.data });
-    this.#graphs.parts.normaliseForAttention(layer + 1, x, h);
+  down(layer: number, { activated, x, x2, h, sums }: BlockRows): void {
+    const { parts } = this.#graphs;
+    const product = parts.productOnto(x, h);
+    this.#products.multiply(layer, 'down', { x: activated.data, sums: [sums.down.data], y: product.data });
+    parts.addNormalised(layer, 'feedForward', { residual: x2, product, sum: x });
+    parts.normaliseForAttention(layer + 1, x, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {

@@ -1,7 +1,7 @@
 import { computedRows, GgufFile } from '@trainyard/native';
 import type { Bf16Library } from '@trainyard/native';
-import { embedTokens, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
-import type { Architecture } from '@trainyard/transformer';
+import { embedTokens, layerKind, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
+import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
@@ -18,7 +18,7 @@ import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
-import { BlockBuffers, type BlockRows } from './block-rows.ts';
+import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
@@ -210,7 +210,7 @@ export class PagedDecoder {
   /** Computes a batch; rows without wanted logits skip the last block except for keys and values. */
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
     const { length, numLogits } = batch;
-    const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
+    const { numLayers, numHeads, headSize, numKvHeads, embeddingScale } = this.#architecture;
     const sequences = batch.sequences.subarray(0, length);
     const positions = batch.positions.subarray(0, length);
     const rope = this.#ropeFeeds(positions);
@@ -219,7 +219,7 @@ export class PagedDecoder {
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
     const rows = this.#rowsOf(length, steps);
-    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data);
+    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data, embeddingScale);
     // Products follow each other so fast that threads poll for the next one.
     this.#team.isAlert = true;
     try {
@@ -228,7 +228,7 @@ export class PagedDecoder {
       for (let layer = 0; layer < numLayers; layer++) {
         if (!rows.isPlain)
           this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
-        steps.attention(layer, rows, rope, {
+        steps.attention(layer, rows, rope[layerKind(this.#architecture, layer)], {
           q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
           k: { data: k, dims: [1, length, keyWidth] },
           v: { data: v, dims: [length, keyWidth] },
@@ -236,7 +236,7 @@ export class PagedDecoder {
         this.#attention.write(layer, { keys: k, values: v }, { sequences, positions });
         const isLast = layer === numLayers - 1;
         if (isLast && numLogits === 0) break;
-        this.#attention.attend(layer);
+        this.#attention.attend(layer, this.#windowOf(layer));
         rows.o.data.set(this.#attention.outputs(layer, length));
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
@@ -270,7 +270,9 @@ export class PagedDecoder {
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
-    if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: x.data });
+    // Normalised products are added to the residual later.
+    const onto = (residual: Rows) => (this.#architecture.hasPostNorms ? null : residual.data);
+    if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: onto(x) });
     steps.output(layer, rows);
     if (!isPlain)
       adapters.compute('feedForward', layer, {
@@ -279,7 +281,8 @@ export class PagedDecoder {
         onto: null,
       });
     steps.feedForward(layer, rows);
-    if (!isPlain) adapters.compute('down', layer, { x: activated.data, into: { down: sums.down.data }, onto: x2.data });
+    if (!isPlain)
+      adapters.compute('down', layer, { x: activated.data, into: { down: sums.down.data }, onto: onto(x2) });
     steps.down(layer, rows);
   }
 
@@ -365,10 +368,16 @@ export class PagedDecoder {
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 
-  #ropeFeeds(positions: Int32Array): Feeds {
-    const { cos, sin } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
+  #ropeFeeds(positions: Int32Array): Readonly<Record<LayerKind, Feeds>> {
     const dims = [positions.length, this.#architecture.headSize / 2];
-    return { cos: { data: cos, dims }, sin: { data: sin, dims } };
+    const feeds = ({ cos, sin }: RopeTables): Feeds => ({ cos: { data: cos, dims }, sin: { data: sin, dims } });
+    const { full, windowed } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
+    return { full: feeds(full), windowed: feeds(windowed) };
+  }
+
+  /** Tokens that a layer sees; null: all. */
+  #windowOf(layer: number): number | null {
+    return layerKind(this.#architecture, layer) === 'windowed' ? this.#architecture.window!.tokens : null;
   }
 }
 

@@ -44,9 +44,11 @@ export class QuantisedSteps implements BlockSteps {
     this.#parts.rotate(layer, qkv, rope, { ...into });
   }
 
-  output(layer: number, { o, x2, h, sums }: BlockRows): void {
+  output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
     this.#products.addProduct(o.data, this.#weights.layers[layer]!.o, sums.o.data);
-    x2.data.set(sums.o.data);
+    const product = this.#parts.productOnto(x2, sums.o);
+    if (product === x2) x2.data.set(sums.o.data);
+    this.#parts.addNormalised(layer, 'attention', { residual: x, product, sum: x2 });
     this.#parts.normaliseForFeedForward(layer, x2, h);
   }
 
@@ -57,9 +59,11 @@ export class QuantisedSteps implements BlockSteps {
     this.#parts.between.activation.run({ gate, up }, { activated });
   }
 
-  down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
+  down(layer: number, { activated, x, x2, h, sums: { down } }: BlockRows): void {
     this.#products.addProduct(activated.data, this.#weights.layers[layer]!.down, down.data);
-    x.data.set(down.data);
+    const product = this.#parts.productOnto(x, down);
+    if (product === x) x.data.set(down.data);
+    this.#parts.addNormalised(layer, 'feedForward', { residual: x2, product, sum: x });
     this.#parts.normaliseForAttention(layer + 1, x, h);
   }
 

@@ -9,6 +9,8 @@ import { ConstantGraph, vector } from './constant-graph.ts';
  */
 export class BetweenProducts {
   readonly #norm: ConstantGraph;
+  /** Null without post-norms. */
+  readonly #normalisedSum: ConstantGraph | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
   readonly #opened: DisposableStack;
@@ -18,6 +20,7 @@ export class BetweenProducts {
     using opened = new DisposableStack();
     const open = (outputs: Outputs) => closedWith(opened, new ConstantGraph(outputs, {}, 1));
     this.#norm = open(graph.normalised());
+    this.#normalisedSum = architecture.hasPostNorms ? open(graph.normalisedSum()) : null;
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
     this.#opened = opened.move();
@@ -26,6 +29,11 @@ export class BetweenProducts {
   /** @param x [rows, H] @param weights [H] @param h [rows, H], written */
   normalise(x: OnnxTensor, weights: Float32Array, h: OnnxTensor): void {
     this.#norm.run({ x, norm: vector(weights) }, { h });
+  }
+
+  /** @param rows x and y [rows, H]; sum [rows, H] = x + norm(y), written */
+  addNormalised({ x, y, sum }: Readonly<Record<'x' | 'y' | 'sum', OnnxTensor>>, weights: Float32Array): void {
+    this.#normalisedSum!.run({ x, y, norm: vector(weights) }, { sum });
   }
 
   close(): void {

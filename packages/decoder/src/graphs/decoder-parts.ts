@@ -46,6 +46,24 @@ export class DecoderParts {
     this.between.normalise(x2, this.vectors[layer]!.feedForwardNorm, h);
   }
 
+  /**
+   * Place for the product of o or down: the residual sum itself, or `spare`, from which {@link addNormalised} makes
+   * that sum.
+   */
+  productOnto<Rows>(sum: Rows, spare: Rows): Rows {
+    return this.architecture.hasPostNorms ? spare : sum;
+  }
+
+  /** sum = residual + norm(product) with post-norms; otherwise nothing: the product was added to the residual. */
+  addNormalised(
+    layer: number,
+    of: 'attention' | 'feedForward',
+    { residual, product, sum }: Readonly<Record<'residual' | 'product' | 'sum', OnnxTensor>>,
+  ): void {
+    const { postNorms } = this.vectors[layer]!;
+    if (postNorms !== null) this.between.addNormalised({ x: residual, y: product, sum }, postNorms[of]);
+  }
+
   /** Product qkv of a block → q, k, v. @param rope cos and sin */
   rotate(layer: number, qkv: OnnxTensor, rope: Feeds, into: Feeds): void {
     this.between.rotation.run({ ...rope, ...vectorsOfHeads(this.vectors[layer]!), qkv }, into);

@@ -4,6 +4,10 @@ import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 
+/** True if the steps with these matrices compute a model: they multiply SiLU inside and add products to the residual. */
+export const hasBf16Steps = ({ activation, hasPostNorms }: Architecture): boolean =>
+  activation === 'silu' && !hasPostNorms;
+
 export class Bf16Matrices {
   readonly parts: DecoderParts;
   readonly library: Bf16Library;

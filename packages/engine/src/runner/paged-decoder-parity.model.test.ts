@@ -82,7 +82,8 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
       }
     }
     console.log(`${name}: largest difference of a log-probability ${largest.toExponential(1)}`);
-    expect(largest).toBeLessThan(1e-4);
+    // llama.cpp computes GELU from a table in half precision.
+    expect(largest).toBeLessThan(architecture.activation === 'gelu' ? 5e-3 : 1e-4);
     runner.close();
   });
 

@@ -20,6 +20,12 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
   expect(() => served(odd, 'bf16')).toThrow(
     'precision bf16 needs a model that the trainer supports, odd.gguf is not: use exact, strict or fast',
   );
+  const gemma = join(directory, 'gemma.gguf');
+  writeTinyGguf(gemma, TINY_ARCHITECTURES.gemma3);
+  expect(served(gemma, 'exact')).toEqual({ runner: 'graphs', path: gemma, matrices: 'f32' });
+  expect(() => served(gemma, 'bf16')).toThrow(
+    'precision bf16 does not support gemma3 models such as gemma.gguf: use exact, strict or fast',
+  );
   // Only `fast` may sum attention in half precision.
   const odds = (['exact', 'strict', 'fast'] as const).map((precision) =>
     servedFile({ modelPath: odd, precision, cacheDirectory: directory, numThreads: 1 }),

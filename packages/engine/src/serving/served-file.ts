@@ -3,7 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
 import { formatMegabytes } from '@trainyard/protocol/fields';
 import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
-import { HEAD_GRANULARITY } from '@trainyard/decoder';
+import type { Architecture } from '@trainyard/transformer';
+import { HEAD_GRANULARITY, hasBf16Steps } from '@trainyard/decoder';
 import { requireLoadable } from './require-loadable.ts';
 
 /** Program that computes a model, and the precision of its keys and values. */
@@ -55,8 +56,13 @@ export function servedFile({ modelPath, precision, cacheDirectory, numThreads }:
   requireLoadable(modelPath);
   if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16', flashAttention: true };
   using file = GgufFile.open(modelPath);
-  if (fitsGraphs(file)) {
-    return { runner: 'graphs', path: modelPath, matrices: precision === 'bf16' ? 'bf16' : 'f32' };
+  const architecture = graphArchitecture(file);
+  if (architecture !== null) {
+    if (precision !== 'bf16') return { runner: 'graphs', path: modelPath, matrices: 'f32' };
+    if (hasBf16Steps(architecture)) return { runner: 'graphs', path: modelPath, matrices: 'bf16' };
+    throw new UnsupportedModelError(
+      `precision bf16 does not support ${architecture.name} models such as ${basename(modelPath)}: use exact, strict or fast`,
+    );
   }
   if (precision === 'bf16') {
     throw new UnsupportedModelError(
@@ -70,11 +76,13 @@ export function servedFile({ modelPath, precision, cacheDirectory, numThreads }:
   return { runner: 'llama', path, cachePrecision, flashAttention: false };
 }
 
-function fitsGraphs(file: GgufFile): boolean {
+/** Null if the graphs do not compute the model. */
+function graphArchitecture(file: GgufFile): Architecture | null {
   try {
-    return readArchitecture(file).headSize % HEAD_GRANULARITY === 0;
+    const architecture = readArchitecture(file);
+    return architecture.headSize % HEAD_GRANULARITY === 0 ? architecture : null;
   } catch (error) {
-    if (error instanceof UnsupportedModelError) return false;
+    if (error instanceof UnsupportedModelError) return null;
     throw error;
   }
 }

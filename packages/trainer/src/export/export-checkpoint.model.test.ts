@@ -52,8 +52,19 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
   const lora: LoraConfig = { rank: 3, alpha: 5, targets: ['q', 'k', 'o', 'down'], initSeed: 0 };
   const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
 
+  const hasSafetensors = !architecture.hasPostNorms;
+  const formats = FORMATS.filter((format) => hasSafetensors || format !== 'merged-safetensors');
+
+  test.runIf(!hasSafetensors)('merged-safetensors is refused with the format that works', async () => {
+    const job = request(modelPath, { lora, checkpointDirectory, format: 'merged-safetensors' });
+    await expect(exportCheckpoint(job, OPTIONS)).rejects.toMatchObject({
+      code: 'trainer.architecture_unsupported',
+      message: `merged-safetensors does not support ${name}; use the format merged-gguf`,
+    });
+  });
+
   test.each(
-    FORMATS.flatMap((format) =>
+    formats.flatMap((format) =>
       format.startsWith('merged')
         ? [
             [format, 'f32'],
@@ -105,7 +116,7 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
     expect(merged.readF32('blk.1.attn_q.weight')).not.toEqual(source.readF32('blk.1.attn_q.weight').map(Math.f16round));
   });
 
-  test('the configuration for transformers agrees with the model file', async () => {
+  test.runIf(hasSafetensors)('the configuration for transformers agrees with the model file', async () => {
     const job = request(modelPath, { lora, checkpointDirectory, format: 'merged-safetensors' });
     await exportCheckpoint(job, OPTIONS);
     const read = (file: string) => JSON.parse(readFileSync(join(job.outputDirectory, file), 'utf8')) as object;

@@ -23,6 +23,12 @@ export interface ModelFacts {
 /** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
   const { name, ropeScale, rmsEpsilon } = architecture;
+  if (architecture.hasPostNorms) {
+    throw new TrainerError(
+      'trainer.architecture_unsupported',
+      `merged-safetensors does not support ${name}; use the format merged-gguf`,
+    );
+  }
   const className = CLASSES[name];
   if (className === undefined || architecture.hasHeadNorm !== (name === 'qwen3')) {
     throw new TrainerError(
@@ -77,5 +83,9 @@ export function architectureOfConfig(config: Readonly<Record<string, unknown>>):
     hasAttentionBias: name === 'qwen2' || config['attention_bias'] === true,
     hasHeadNorm: name === 'qwen3',
     hasInterleavedHeads: false,
+    activation: 'silu',
+    hasPostNorms: false,
+    embeddingScale: 1,
+    window: null,
   };
 }

@@ -7,6 +7,7 @@ import {
   gradientName,
   headNormName,
   normName,
+  postNormName,
   INPUT_NAMES,
   type InputName,
   inputOf,
@@ -49,6 +50,14 @@ interface AdapterPlace {
   /** Columns of all adapters of the projection's input. */
   readonly width: number;
 }
+
+const postNormsOf = ({ postNorms }: BlockWeights): Readonly<Record<string, Float32Array>> =>
+  postNorms === null
+    ? {}
+    : {
+        [postNormName('attention')]: postNorms.attention,
+        [postNormName('feedForward')]: postNorms.feedForward,
+      };
 
 /** One block's adapter in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
@@ -112,7 +121,10 @@ export class BlockAdapter {
   parameters(weights: BlockWeights): BlockParameters {
     return {
       attentionInput: this.#arrays(weights, ATTENTION_INPUTS, { [normName('attention')]: weights.attentionNorm }),
-      output: this.#arrays(weights, OUTPUT_INPUTS, { [normName('feedForward')]: weights.feedForwardNorm }),
+      output: this.#arrays(weights, OUTPUT_INPUTS, {
+        [normName('feedForward')]: weights.feedForwardNorm,
+        ...postNormsOf(weights),
+      }),
     };
   }
 

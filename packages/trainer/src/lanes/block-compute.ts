@@ -5,6 +5,7 @@ import {
   gradientName,
   linearDims,
   type OutsideProducts,
+  type RopeTables,
   type Scratch,
   type Tensor,
   type Tensors,
@@ -13,14 +14,14 @@ import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activa
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
 import { treeMask } from './query-blocks.ts';
-import type { AttentionBlock, RowTables } from './row-plan.ts';
+import type { AttentionBlock } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
 
 interface AttentionInputs {
   /** True for the first layer. */
   readonly isFirst: boolean;
-  readonly tables: RowTables;
+  readonly tables: RopeTables;
   readonly x: Float32Array;
   /** Summands of ∂k and ∂v. */
   readonly keys: readonly KeyGradients[];
@@ -61,7 +62,7 @@ export class BlockCompute {
     this.#keyWidth = linearDims(architecture, 'k').out;
   }
 
-  attentionInput(range: TokenRange, tables: RowTables, x: Float32Array, into: BlockIntermediates): void {
+  attentionInput(range: TokenRange, tables: RopeTables, x: Float32Array, into: BlockIntermediates): void {
     const feeds = { ...this.#attentionInputFeeds(range, tables), x: rowsOf(x, this.#hiddenSize, range) };
     this.#run(
       'attentionInput',
@@ -204,7 +205,7 @@ export class BlockCompute {
     }
   }
 
-  #attentionInputFeeds(range: TokenRange, { cos, sin }: RowTables): Tensors {
+  #attentionInputFeeds(range: TokenRange, { cos, sin }: RopeTables): Tensors {
     const half = this.#headSize / 2;
     return {
       ...feedsOf(this.#parameters.attentionInput),
@@ -221,9 +222,10 @@ export class BlockCompute {
     };
   }
 
-  #attentionFeeds({ start, end, keys, ends, keyIndices }: AttentionBlock): Tensors {
+  #attentionFeeds({ keyIndices, ...block }: AttentionBlock): Tensors {
+    const { start, end, keys } = block;
     const mask = this.#scratch.take('mask', (end - start) * keys.length);
-    treeMask({ start, end, keys, ends }, mask);
+    treeMask(block, mask);
     return { keys: keyIndices, mask: float32(mask, [end - start, keys.length]) };
   }
 

@@ -1,4 +1,4 @@
-import { type Architecture, type LoraConfig, Scratch } from '@trainyard/transformer';
+import { type Architecture, layerKind, type LayerKind, type LoraConfig, Scratch } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { Bf16Places } from './bf16-matrices.ts';
@@ -56,18 +56,28 @@ export interface GraphTiming {
   readonly flops: number;
 }
 
+type BlocksByKind = Readonly<Record<LayerKind, readonly AttentionBlock[]>>;
+const NO_BLOCKS: BlocksByKind = { full: [], windowed: [] };
+
+const attentionBlocks = ({ full, windowed }: LaneShare['queries']): BlocksByKind => {
+  const blocks = full.map(attentionBlock);
+  return { full: blocks, windowed: windowed === full ? blocks : windowed.map(attentionBlock) };
+};
+
 /** Threads compute a pass in parallel, each on its own tokens and queries. */
 export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
+  /** Kinds of the layers. */
+  readonly #kinds: readonly LayerKind[];
   /** Null: the graphs multiply. */
   readonly #products: LaneProducts | null;
   #pass: LanePass | null = null;
-  #queries: Readonly<Record<'queries' | 'sourceQueries', readonly AttentionBlock[]>> = {
-    queries: [],
-    sourceQueries: [],
+  #queries: Readonly<Record<'queries' | 'sourceQueries', BlocksByKind>> = {
+    queries: NO_BLOCKS,
+    sourceQueries: NO_BLOCKS,
   };
   #timings: GraphTiming[] = [];
 
@@ -77,6 +87,7 @@ export class LaneCompute {
     this.#products = bf16 === null ? null : laneProducts(bf16, { data: vocabulary, hiddenSize }, numThreads);
     this.#sessions = new ModelSessions(architecture, lora, numThreads, bf16 === null ? 'inside' : 'outside');
     const runtime = { run: this.#run, scratch: this.#scratch };
+    this.#kinds = setup.blocks.map((_, layer) => layerKind(architecture, layer));
     this.#blocks = setup.blocks.map((parameters, layer) => {
       const products = this.#products?.blocks[layer] ?? null;
       return new BlockCompute(architecture, parameters, products, runtime);
@@ -87,10 +98,10 @@ export class LaneCompute {
   begin(pass: LanePass): void {
     const { queries, sourceQueries } = pass.share;
     this.#pass = pass;
-    const blocks = queries.map(attentionBlock);
+    const blocks = attentionBlocks(queries);
     this.#queries = {
       queries: blocks,
-      sourceQueries: sourceQueries === queries ? blocks : sourceQueries.map(attentionBlock),
+      sourceQueries: sourceQueries === queries ? blocks : attentionBlocks(sourceQueries),
     };
   }
 
@@ -125,7 +136,7 @@ export class LaneCompute {
         );
       case 'queries':
       case 'sourceQueries':
-        return this.#onQueries(step, this.#queries[step.parts], pass);
+        return this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass);
       case 'vocabulary': {
         const partial = head.partial[pass.lane]!;
         return [
@@ -144,9 +155,10 @@ export class LaneCompute {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     const x = pass.inputs[layer]!;
+    const tables = () => pass.share.tables[this.#kinds[layer]!];
     switch (kind) {
       case 'attentionInput':
-        return block.attentionInput(range, pass.share, x, own);
+        return block.attentionInput(range, tables(), x, own);
       case 'output':
       case 'savingOutput':
       case 'recomputingOutput':
@@ -157,7 +169,7 @@ export class LaneCompute {
         const { gradients, adapters } = pass.backward!;
         // Only queries of this lane and of higher ones see its keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
-        const inputs = { isFirst: layer === 0, tables: pass.share, x, keys };
+        const inputs = { isFirst: layer === 0, tables: tables(), x, keys };
         return block.attentionInputBackward(range, inputs, gradients, adapters[layer]!);
       }
       default:

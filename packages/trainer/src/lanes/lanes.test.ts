@@ -17,9 +17,10 @@ const NO_LAYERS: LaneSetup = {
   bf16: null,
   vocabulary: new Float32Array(0),
 };
+const NO_QUERIES = { full: [], windowed: [] };
 const passOf = (hasTokens: boolean) =>
   ({
-    share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: [], sourceQueries: [] },
+    share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: NO_QUERIES, sourceQueries: NO_QUERIES },
     inputs: [],
     intermediates: [],
   }) as unknown as LanePass;

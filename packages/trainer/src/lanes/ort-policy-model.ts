@@ -194,7 +194,7 @@ export class OrtPolicyModel implements PolicyModel {
       backward: gradients === null ? null : { gradients, adapters: adapterGradients[lane]! },
     }));
     for (const adapter of this.#adapters) adapter.load(withoutAdapter);
-    embedTokens(row.tokenIds, this.#weights.embedding, inputs[0]!);
+    embedTokens(row.tokenIds, this.#weights.embedding, inputs[0]!, this.architecture.embeddingScale);
     await this.#run(
       forwardSchedule(layers.length, (layer) => activations.isKept(layer)),
       options,

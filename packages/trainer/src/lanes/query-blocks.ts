@@ -10,6 +10,20 @@ export interface QueryBlock {
   readonly keys: Int32Array;
   /** [K] row index one past the last descendant of each key: key k is visible to query i if k ≤ i < ends[k]. */
   readonly ends: Int32Array;
+  /** Null without a sliding window. */
+  readonly window: {
+    /** [Q] of the queries. */
+    readonly positions: Int32Array;
+    /** [K] position from which on a key is not seen. */
+    readonly ends: Int32Array;
+  } | null;
+}
+
+/** A sliding window over the positions of a row. */
+export interface RowWindow {
+  readonly tokens: number;
+  /** [T] of the row. */
+  readonly positions: Int32Array;
 }
 
 /**
@@ -19,12 +33,15 @@ export interface QueryBlock {
  *
  * @param ends see `subtreeEnds`
  * @param sizeAt maximum queries of a block that starts at a token
+ * @param window leaves out the ancestors that no query of a block sees. Default: none
  */
+// oxlint-disable-next-line eslint/max-params -- a row, a range of it, and two limits
 export function queryBlocks(
   parents: Int32Array,
   ends: Int32Array,
   range: TokenRange,
   sizeAt: (token: number) => number,
+  window: RowWindow | null = null,
 ): QueryBlock[] {
   const blocks: QueryBlock[] = [];
   for (let start = range.start; start < range.end; start = blocks.at(-1)!.end) {
@@ -32,11 +49,25 @@ export function queryBlocks(
     let end = Math.min(start + Math.ceil(size / 2), range.end);
     // Another branch starts another half-full block: the two would not see each other.
     while (end < Math.min(start + size, range.end) && parents[end] === end - 1) end++;
+    const positions = window?.positions.slice(start, end) ?? new Int32Array();
+    const firstSeen = window === null ? -Infinity : Math.min(...positions) - window.tokens + 1;
     const keys: number[] = [];
-    for (let token = parents[start]!; token >= 0; token = parents[token]!) keys.push(token);
+    for (let token = parents[start]!; token >= 0; token = parents[token]!) {
+      if (window !== null && window.positions[token]! < firstSeen) break;
+      keys.push(token);
+    }
     keys.reverse();
     for (let token = start; token < end; token++) keys.push(token);
-    blocks.push({ start, end, keys: Int32Array.from(keys), ends: Int32Array.from(keys, (key) => ends[key]!) });
+    blocks.push({
+      start,
+      end,
+      keys: Int32Array.from(keys),
+      ends: Int32Array.from(keys, (key) => ends[key]!),
+      window:
+        window === null
+          ? null
+          : { positions, ends: Int32Array.from(keys, (key) => window.positions[key]! + window.tokens) },
+    });
   }
   return blocks;
 }
@@ -71,7 +102,7 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
 const HIDDEN = -1e30;
 
 /** Addends to the scores, [Q, K]: 0 if the query may see the key. */
-export function treeMask({ start, end, keys, ends }: QueryBlock, mask: Float32Array): void {
+export function treeMask({ start, end, keys, ends, window }: QueryBlock, mask: Float32Array): void {
   mask.fill(0);
   const hide = (key: number, first: number, last: number) => {
     for (let query = first; query < last; query++) mask[(query - start) * keys.length + key] = HIDDEN;
@@ -79,5 +110,8 @@ export function treeMask({ start, end, keys, ends }: QueryBlock, mask: Float32Ar
   for (let key = 0; key < keys.length; key++) {
     hide(key, start, keys[key]!);
     hide(key, Math.max(start, ends[key]!), end);
+    if (window === null) continue;
+    for (let query = start; query < end; query++)
+      if (window.positions[query - start]! >= window.ends[key]!) hide(key, query, query + 1);
   }
 }

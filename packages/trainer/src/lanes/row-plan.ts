@@ -1,25 +1,32 @@
-import { type Architecture, int64, LINEAR_NAMES, linearDims, ropeTables, type Tensor } from '@trainyard/transformer';
+import {
+  type Architecture,
+  int64,
+  type LayerKind,
+  LINEAR_NAMES,
+  linearDims,
+  type RopeTables,
+  ropeTables,
+  type Tensor,
+} from '@trainyard/transformer';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { QueryBlock } from './query-blocks.ts';
 import { queryBlocks, subtreeEnds } from './query-blocks.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
-/** [T, D/2] each. */
-export interface RowTables {
-  readonly cos: Float32Array;
-  readonly sin: Float32Array;
-}
+/** By kind of layer; both kinds are one object if no layer has a window. */
+type ByLayerKind<Part> = Readonly<Record<LayerKind, Part>>;
 
 /** Pieces between which the cores may change hands. */
-export interface LaneShare extends RowTables {
+export interface LaneShare {
+  readonly tables: ByLayerKind<RopeTables>;
   /** Tokens before `start` belong to lower lanes. */
   readonly range: TokenRange;
   readonly tokens: readonly TokenRange[];
-  readonly queries: readonly QueryBlock[];
+  readonly queries: ByLayerKind<readonly QueryBlock[]>;
   /** Ranges of the last layer, computed only for tokens that predict a trained one. */
   readonly sourceTokens: readonly TokenRange[];
-  readonly sourceQueries: readonly QueryBlock[];
+  readonly sourceQueries: ByLayerKind<readonly QueryBlock[]>;
   readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
   /** Trained tokens whose parts the lane joins. */
   readonly targets: readonly TokenRange[];
@@ -78,22 +85,28 @@ export function planRow(
     const most = Math.floor(PIECE_FLOPS / (2 * ATTENTION_COST * pairFlops * (row.positions[token]! + 1)));
     return Math.min(options.queryBlockTokens, Math.max(MIN_PIECE_TOKENS, most));
   };
-  const blocksOf = (range: TokenRange) => queryBlocks(row.parents, ends, range, blockTokens);
+  const { positions, parents } = row;
+  const window = architecture.window === null ? null : { tokens: architecture.window.tokens, positions };
+  const blocksOf = (some: readonly TokenRange[]) => {
+    const full = some.flatMap((range) => queryBlocks(parents, ends, range, blockTokens));
+    if (window === null) return { full, windowed: full };
+    return { full, windowed: some.flatMap((range) => queryBlocks(parents, ends, range, blockTokens, window)) };
+  };
   const sources = spans(row.sources, MAX_SPAN_GAP);
   const targets = equalPieces(row.targets.length, numLanes);
   const { hasFixedVocabularyParts: hasFixedParts = false } = options;
   const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes, hasFixedParts);
   const lanes = laneRanges(costs, numLanes).map((range, lane): LaneShare => {
     const own = clipped(sources, range);
-    const queries = blocksOf(range);
+    const queries = blocksOf([range]);
     const isAll = own.length === 1 && own[0]!.start === range.start && own[0]!.end === range.end;
     return {
-      ...tables,
+      tables,
       range,
       tokens: ranges(range, chunkTokens),
       queries,
       sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
-      sourceQueries: isAll ? queries : own.flatMap(blocksOf),
+      sourceQueries: isAll ? queries : blocksOf(own),
       vocabulary: vocabulary[lane]!,
       targets: ranges(targets[lane]!, HEAD_ROWS),
     };

@@ -28,6 +28,10 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   hasAttentionBias: false,
   hasHeadNorm: false,
   hasInterleavedHeads: true,
+  activation: 'silu',
+  hasPostNorms: false,
+  embeddingScale: 1,
+  window: null,
 };
 
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };

@@ -3,7 +3,7 @@
  *
  *   attention input   x → norm → q, k, v (+ LoRA) → rope
  *   attention         one block of queries against the keys visible to it → o
- *   output            o-projection + residual → norm → gated feed-forward + residual → y
+ *   output            o-projection (→ norm) + residual → norm → gated feed-forward (→ norm) + residual → y
  *
  * Everything is token-major ([T, features]), so any range of tokens is one contiguous view. Axes: T tokens, Q
  * queries of a block, K keys visible to the block, D head size, G query heads that share a key head.
@@ -15,6 +15,7 @@ import {
   add,
   concat,
   gatherRows,
+  gelu,
   input,
   matmul,
   mul,
@@ -42,6 +43,8 @@ export const weightName = (projection: ProjectionName) => `${projection}.weight`
 export const biasName = 'qkv.bias';
 /** RMS norm before the linear layers that read it. */
 export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
+/** RMS norm of the output of attention or feed-forward. */
+export const postNormName = (of: 'attention' | 'feedForward') => `${of}.postNorm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
 /** Addend of a product, with adapters `outside`. */
@@ -102,13 +105,20 @@ export class BlockGraph {
   activatedColumns(numColumns: number): Outputs {
     const x = this.#columnInput('gate');
     const [gate, up] = (['gate', 'up'] as const).map((name) => this.#summedColumns(x, name, numColumns));
-    return { y: mul(silu(gate!), up!) };
+    return { y: this.#gated(gate!, up!) };
   }
 
   /** Graph of a block without its products: x [T, H] and a norm [H] → h [T, H]. */
   normalised(): Outputs {
     const { hiddenSize, rmsEpsilon } = this.#architecture;
     return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
+  }
+
+  /** Like {@link normalised}: x and y [T, H] and a norm [H] → sum [T, H] = x + norm(y). */
+  normalisedSum(): Outputs {
+    const { hiddenSize, rmsEpsilon } = this.#architecture;
+    const rows = (name: string) => input(name, ['T', hiddenSize]);
+    return { sum: add(rows('x'), rmsNorm(rows('y'), input('norm', [hiddenSize]), rmsEpsilon)) };
   }
 
   /** Like {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as in {@link attentionInput}. */
@@ -122,7 +132,7 @@ export class BlockGraph {
     const [gate, up] = (['gate', 'up'] as const).map((projection) =>
       input(projection, ['T', projectionDims(this.#architecture, projection).out]),
     );
-    return { activated: mul(silu(gate!), up!) };
+    return { activated: this.#gated(gate!, up!) };
   }
 
   #columnInput(projection: ProjectionName): Value {
@@ -262,16 +272,17 @@ export class BlockGraph {
   }
 
   #output() {
-    const { hiddenSize, numHeads, headSize } = this.#architecture;
+    const { hiddenSize, numHeads, headSize, hasPostNorms } = this.#architecture;
     const x = input('x', ['T', hiddenSize]);
     const o = input('o', ['T', numHeads * headSize]);
-    const fromAttention = this.#project(o, 'o', x);
-    const x2 = saved('x2', fromAttention.outputs.o!);
+    const fromAttention = this.#project(o, 'o', hasPostNorms ? null : x);
+    const attended = fromAttention.outputs.o!;
+    const x2 = saved('x2', hasPostNorms ? this.#addNormalised(x, attended, 'attention') : attended);
     const wide = this.#project(this.#normalise(x2, 'feedForward'), 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);
-    const back = this.#project(mul(silu(gate), up), 'down', x2);
-    const y = back.outputs.down!;
+    const back = this.#project(this.#gated(gate, up), 'down', hasPostNorms ? null : x2);
+    const y = hasPostNorms ? this.#addNormalised(x2, back.outputs.down!, 'feedForward') : back.outputs.down!;
     return { x, o, x2, gate, up, y, projected: [fromAttention, wide, back] };
   }
 
@@ -333,6 +344,15 @@ export class BlockGraph {
       outputs[name] = matmul(dy, low, { transposeA: true, scale });
     });
     return all.slice(0, sources.length);
+  }
+
+  #gated(gate: Value, up: Value): Value {
+    return mul(this.#architecture.activation === 'gelu' ? gelu(gate) : silu(gate), up);
+  }
+
+  /** x + norm(y) */
+  #addNormalised(x: Value, y: Value, of: 'attention' | 'feedForward'): Value {
+    return add(x, rmsNorm(y, input(postNormName(of), [x.shape.at(-1)!]), this.#architecture.rmsEpsilon));
   }
 
   #normalise(x: Value, of: 'attention' | 'feedForward'): Value {

@@ -62,6 +62,12 @@ export const softmax = (x: Value): Value => value({ kind: 'softmax' }, [x], x.sh
 /** x · sigmoid(x). */
 export const silu = (x: Value): Value => value({ kind: 'silu' }, [x], x.shape);
 
+const GELU_SLOPE = 2 * Math.sqrt(2 / Math.PI);
+
+/** x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), as x · sigmoid of twice the argument. */
+export const gelu = (x: Value): Value =>
+  mul(x, sigmoid(mul(x, add(constant(GELU_SLOPE), mul(constant(GELU_SLOPE * 0.044715), mul(x, x))))));
+
 /** Joins along the last axis. */
 export function concat(parts: readonly Value[]): Value {
   const [first] = parts;

@@ -1,5 +1,6 @@
 import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
+import type { Family } from './families.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 
@@ -25,6 +26,13 @@ const KNOWN_SETTINGS: ReadonlySet<string> = new Set([
   'vocab_size',
 ]);
 
+/** Settings of sliding windows, read for families that have them. */
+const WINDOW_SETTINGS: ReadonlySet<string> = new Set([
+  'attention.sliding_window',
+  'attention.sliding_window_pattern',
+  'rope.freq_base_swa',
+]);
+
 /** Settings that change the computation, with the values under which the layer graphs are right. */
 const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> = {
   'attention.causal': [true],
@@ -46,6 +54,8 @@ const BLOCK_TENSORS: ReadonlySet<string> = new Set([
   ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
   ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
 ]);
+export const POST_NORMS = ['post_attention_norm', 'post_ffw_norm'] as const;
+const POST_NORM_TENSORS: ReadonlySet<string> = new Set(POST_NORMS.map((name) => `${name}.weight`));
 const OTHER_TENSORS: ReadonlySet<string> = new Set([
   'token_embd.weight',
   'output_norm.weight',
@@ -56,12 +66,13 @@ const OTHER_TENSORS: ReadonlySet<string> = new Set([
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
 /** Refuses an unknown setting of the architecture: the graphs would ignore it, and the sampler would not. */
-export function refuseUnknownSettings(file: ModelFile, name: string): void {
+export function refuseUnknownSettings(file: ModelFile, name: string, { windowedLayers }: Family): void {
   for (const [key, value] of file.metadata) {
     if (!key.startsWith(`${name}.`)) continue;
     const setting = key.slice(name.length + 1);
     const neutral = Object.hasOwn(NEUTRAL_SETTINGS, setting) ? NEUTRAL_SETTINGS[setting] : undefined;
     if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
+    if (windowedLayers !== null && WINDOW_SETTINGS.has(setting)) continue;
     throw unsupported(
       neutral === undefined
         ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not support`
@@ -70,10 +81,11 @@ export function refuseUnknownSettings(file: ModelFile, name: string): void {
   }
 }
 
-export function refuseUnknownTensors(file: ModelFile, name: string): void {
+export function refuseUnknownTensors(file: ModelFile, name: string, { hasPostNorms }: Family): void {
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
+    if (hasPostNorms && part !== undefined && POST_NORM_TENSORS.has(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );

@@ -1,14 +1,26 @@
 import { type GgufValue, shown } from '@trainyard/native';
 import {
   hasInEveryBlock,
+  POST_NORMS,
   refuseUnknownSettings,
   refuseUnknownTensors,
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
+import { FAMILIES, type Activation, type Family } from './families.ts';
 import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
+
+/** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
+export interface WindowedLayers {
+  /** A token sees itself and this many tokens less one before it. */
+  readonly tokens: number;
+  /** The last of each so many layers sees all earlier tokens. */
+  readonly period: number;
+  /** Rope base of these layers, without scaling or factors. */
+  readonly ropeBase: number;
+}
 
 /** Sizes as in the model file. */
 export interface Architecture {
@@ -33,28 +45,34 @@ export interface Architecture {
    * original.
    */
   readonly hasInterleavedHeads: boolean;
+  readonly activation: Activation;
+  /** True if the outputs of attention and feed-forward are RMS-normalised before they are added (Gemma 3). */
+  readonly hasPostNorms: boolean;
+  /** Factor of embeddings as input of the first block; the head does not use it. 1 = none. */
+  readonly embeddingScale: number;
+  /** Null if all layers see all earlier tokens. */
+  readonly window: WindowedLayers | null;
 }
 
-// Only traits that the file does not contain; biases and head norms show in its tensors.
-const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean }>> = {
-  llama: { hasInterleavedHeads: true },
-  qwen2: { hasInterleavedHeads: false },
-  qwen3: { hasInterleavedHeads: false },
-};
+export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(FAMILIES);
 
-export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(SUPPORTED);
+/** Tokens that a layer sees: all before its own, or those of a sliding window. */
+export type LayerKind = 'full' | 'windowed';
+
+export const layerKind = ({ window }: Architecture, layer: number): LayerKind =>
+  window !== null && (layer + 1) % window.period !== 0 ? 'windowed' : 'full';
 
 /** @throws {UnsupportedModelError} with the supported values */
 export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));
-  const family = SUPPORTED[name];
+  const family = Object.hasOwn(FAMILIES, name) ? FAMILIES[name] : undefined;
   if (family === undefined) {
     throw unsupported(
       `architecture ${shown(name)} cannot be trained; supported: ${TRAINABLE_ARCHITECTURES.join(', ')}`,
     );
   }
-  refuseUnknownSettings(file, name);
-  refuseUnknownTensors(file, name);
+  refuseUnknownSettings(file, name, family);
+  refuseUnknownTensors(file, name, family);
   const optional = (key: string): number | undefined => {
     const value = file.metadata.get(`${name}.${key}`);
     if (value === undefined) return undefined;
@@ -84,6 +102,8 @@ export function readArchitecture(file: ModelFile): Architecture {
   if (numHeads % numKvHeads !== 0)
     throw unsupported(`${numHeads} query heads cannot share ${numKvHeads} key heads evenly`);
   const headSize = size('attention.key_length', hiddenSize / numHeads);
+  if (family.otherScaleLayers === numLayers)
+    throw unsupported(`${name} with ${numLayers} blocks scales attention by another number than the head size`);
   const vocabSize = file.tensors.get('token_embd.weight')?.dims[1];
   if (vocabSize === undefined) throw unsupported('the model file has no token_embd.weight');
   const valueSize = optional('attention.value_length') ?? headSize;
@@ -110,6 +130,10 @@ export function readArchitecture(file: ModelFile): Architecture {
     hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
     hasHeadNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight']),
     hasInterleavedHeads: family.hasInterleavedHeads,
+    activation: family.activation,
+    hasPostNorms: family.hasPostNorms,
+    embeddingScale: family.scalesEmbedding ? Math.fround(Math.sqrt(hiddenSize)) : 1,
+    window: readWindow(family, optional),
   };
   refuseMissingTensors(file, architecture);
   refuseOtherShapes(file, architecture);
@@ -125,8 +149,19 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   return factor === 0 ? 1 : factor;
 }
 
-function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architecture): void {
-  const parts = ['attn_norm', 'ffn_norm', ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
+function readWindow({ windowedLayers }: Family, optional: (key: string) => number | undefined): WindowedLayers | null {
+  const tokens = optional('attention.sliding_window') ?? 0;
+  if (windowedLayers === null || tokens === 0) return null;
+  const period = optional('attention.sliding_window_pattern') ?? windowedLayers.period;
+  for (const [what, value] of Object.entries({ window: tokens, pattern: period }))
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw unsupported(`the sliding ${what} is ${value}, expected a positive whole number`);
+  return { tokens, period, ropeBase: optional('rope.freq_base_swa') ?? windowedLayers.ropeBase };
+}
+
+function refuseMissingTensors({ tensors }: ModelFile, { numLayers, hasPostNorms }: Architecture): void {
+  const norms = ['attn_norm', 'ffn_norm', ...(hasPostNorms ? POST_NORMS : [])];
+  const parts = [...norms, ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
   const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
   const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
@@ -147,7 +182,7 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   check('output_norm.weight', [hiddenSize]);
   for (let layer = 0; layer < numLayers; layer++) {
     const prefix = `blk.${layer}.`;
-    for (const norm of ['attn_norm', 'ffn_norm']) check(`${prefix}${norm}.weight`, [hiddenSize]);
+    for (const norm of ['attn_norm', 'ffn_norm', ...POST_NORMS]) check(`${prefix}${norm}.weight`, [hiddenSize]);
     for (const norm of ['attn_q_norm', 'attn_k_norm']) check(`${prefix}${norm}.weight`, [headSize]);
     for (const linear of LINEAR_NAMES) {
       const dims = linearDims(architecture, linear);

@@ -1,22 +1,35 @@
-import type { Architecture } from './architecture.ts';
+import type { Architecture, LayerKind } from './architecture.ts';
+
+/** cos and sin, [T, D/2] row-major each. */
+export interface RopeTables {
+  readonly cos: Float32Array;
+  readonly sin: Float32Array;
+}
 
 /**
  * Rotary position tables (RoFormer, arXiv 2104.09864).
  *
  * @param factors [D/2] divisors of the frequencies, or null
- * @returns cos and sin, [T, D/2] row-major
+ * @returns one object for both kinds if no layer has a window
  */
 export function ropeTables(
   positions: Int32Array,
-  architecture: Architecture,
+  { headSize, ropeBase, ropeScale, window }: Architecture,
   factors: Float32Array | null,
-): { cos: Float32Array; sin: Float32Array } {
-  const { headSize, ropeBase, ropeScale } = architecture;
+): Readonly<Record<LayerKind, RopeTables>> {
   const half = headSize / 2;
-  const frequencies = Float64Array.from(
-    { length: half },
-    (_, j) => ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale,
-  );
+  const tables = (frequency: (j: number) => number) =>
+    tablesOf(
+      positions,
+      Float64Array.from({ length: half }, (_, j) => frequency(j)),
+    );
+  const full = tables((j) => ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale);
+  return { full, windowed: window === null ? full : tables((j) => window.ropeBase ** (-j / half)) };
+}
+
+/** @param frequencies [D/2], radians per position */
+function tablesOf(positions: Int32Array, frequencies: Float64Array): RopeTables {
+  const half = frequencies.length;
   const cos = new Float32Array(positions.length * half);
   const sin = new Float32Array(positions.length * half);
   positions.forEach((position, token) => {

@@ -15,6 +15,8 @@ export interface BlockVectors {
   readonly attentionNorm: Float32Array;
   /** [H] */
   readonly feedForwardNorm: Float32Array;
+  /** [H] each: norms of the outputs of attention and feed-forward; null without `hasPostNorms`. */
+  readonly postNorms: Readonly<Record<'attention' | 'feedForward', Float32Array>> | null;
   /** Biases of q, k and v, concatenated; null without `hasAttentionBias`. */
   readonly bias: Float32Array | null;
   /** [D] each; null without `hasHeadNorm`. */
@@ -99,6 +101,9 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
   return {
     attentionNorm: read('attn_norm.weight'),
     feedForwardNorm: read('ffn_norm.weight'),
+    postNorms: architecture.hasPostNorms
+      ? { attention: read('post_attention_norm.weight'), feedForward: read('post_ffw_norm.weight') }
+      : null,
     bias: architecture.hasAttentionBias ? joined(ATTENTION.map(bias)) : null,
     headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
   };

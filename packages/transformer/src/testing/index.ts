@@ -9,3 +9,4 @@ export {
 export { randomSource, TINY_ARCHITECTURE, tinyWeights, type Random } from './tiny-model.ts';
 export { withoutTensor } from './without-tensor.ts';
 export { writeAdapter } from './write-adapter.ts';
+export { plainLogprobs, tabulatedGelu } from './plain-decoder.ts';

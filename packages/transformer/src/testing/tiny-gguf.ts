@@ -7,7 +7,7 @@ import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
-export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3', Architecture>> = {
+export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3' | 'gemma3', Architecture>> = {
   llama: { ...TINY_ARCHITECTURE, vocabSize: 256 + CONTROL_TOKENS.length },
   qwen2: {
     ...TINY_ARCHITECTURE,
@@ -22,6 +22,19 @@ export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3', Ar
     vocabSize: 256 + CONTROL_TOKENS.length,
     hasHeadNorm: true,
     hasInterleavedHeads: false,
+  },
+  gemma3: {
+    ...TINY_ARCHITECTURE,
+    name: 'gemma3',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    // The last of three layers sees all tokens.
+    numLayers: 3,
+    hasHeadNorm: true,
+    hasInterleavedHeads: false,
+    activation: 'gelu',
+    hasPostNorms: true,
+    embeddingScale: Math.fround(Math.sqrt(TINY_ARCHITECTURE.hiddenSize)),
+    window: { tokens: 21, period: 3, ropeBase: 1000 },
   },
 };
 
@@ -61,6 +74,13 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
     [`${a.name}.rope.freq_base`]: a.ropeBase,
     [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
+    ...(a.window === null
+      ? {}
+      : {
+          [`${a.name}.attention.sliding_window`]: { u32: a.window.tokens },
+          [`${a.name}.attention.sliding_window_pattern`]: { u32: a.window.period },
+          [`${a.name}.rope.freq_base_swa`]: a.window.ropeBase,
+        }),
   };
 }
 
@@ -100,6 +120,12 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
       return [
         vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
         vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
+        ...(block.postNorms === null
+          ? []
+          : [
+              vector(`${prefix}.post_attention_norm.weight`, block.postNorms.attention),
+              vector(`${prefix}.post_ffw_norm.weight`, block.postNorms.feedForward),
+            ]),
         ...PROJECTION_NAMES.flatMap((projection) => {
           let row = 0;
           return PROJECTIONS[projection].flatMap((linear) => {

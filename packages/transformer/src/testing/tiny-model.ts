@@ -22,6 +22,10 @@ export const TINY_ARCHITECTURE: Architecture = {
   hasAttentionBias: false,
   hasHeadNorm: false,
   hasInterleavedHeads: true,
+  activation: 'silu',
+  hasPostNorms: false,
+  embeddingScale: 1,
+  window: null,
 };
 
 export type Random = () => number;
@@ -48,6 +52,7 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
       const dims = linearDims(architecture, linear);
       return randoms(random, dims.in * dims.out, 2 / Math.sqrt(dims.in));
     }),
+    postNorms: architecture.hasPostNorms ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null,
     bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
     headNorms: architecture.hasHeadNorm ? { q: norm(headSize), k: norm(headSize) } : null,
   });

@@ -1,0 +1,126 @@
+import { layerKind, type Architecture } from '../model/architecture.ts';
+import { PROJECTIONS, type ProjectionName } from '../model/projections.ts';
+import type { BlockWeights, ModelWeights } from '../model/weights.ts';
+import { linearDims } from '../model/architecture.ts';
+
+type Vector = ArrayLike<number>;
+
+/** The tanh form of GELU, from its definition. */
+export const plainGelu = (x: number): number =>
+  (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+
+/** GELU of llama.cpp on a processor: a table by half-precision arguments of half-precision values. */
+export const tabulatedGelu = (x: number): number =>
+  x <= -10 ? 0 : x >= 10 ? x : Math.f16round(plainGelu(Math.f16round(x)));
+
+/**
+ * Naive twin of all graphs in float64, one token after the other.
+ *
+ * @param gelu for models with that activation
+ * @returns log-probabilities [T][V] of each next token
+ */
+export function plainLogprobs(
+  architecture: Architecture,
+  weights: ModelWeights,
+  tokenIds: readonly number[],
+  gelu = plainGelu,
+): number[][] {
+  const { hiddenSize: H, rmsEpsilon, embeddingScale, numLayers } = architecture;
+  const norm = (x: Vector, weight: Vector) => rmsNorm(x, weight, rmsEpsilon);
+  const caches = Array.from({ length: numLayers }, (): { k: number[]; v: number[] }[] => []);
+  return tokenIds.map((id, position) => {
+    let x = Array.from(weights.embedding.subarray(id * H, (id + 1) * H), (value) => value * embeddingScale);
+    for (const [layer, block] of weights.blocks.entries()) {
+      const linear = linearsOf(architecture, block);
+      const h = norm(x, block.attentionNorm);
+      const [q, k, v] = attentionInput(architecture, weights, block, { layer, position, qkv: linear('qkv', h) });
+      caches[layer]!.push({ k, v });
+      const { window } = architecture;
+      const isWindowed = layerKind(architecture, layer) === 'windowed';
+      const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
+      const attended = linear('o', attend(architecture, q, seen));
+      x = sum(x, block.postNorms === null ? attended : norm(attended, block.postNorms.attention));
+      const h2 = norm(x, block.feedForwardNorm);
+      const up = linear('up', h2);
+      const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
+      const back = linear(
+        'down',
+        linear('gate', h2).map((g, i) => activate(g) * up[i]!),
+      );
+      x = sum(x, block.postNorms === null ? back : norm(back, block.postNorms.feedForward));
+    }
+    return logSoftmax(multiply(weights.output, norm(x, weights.outputNorm)));
+  });
+}
+
+const sum = (a: number[], b: number[]): number[] => a.map((value, i) => value + b[i]!);
+const dot = (a: Vector, b: Vector): number => {
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += a[i]! * b[i]!;
+  return total;
+};
+/** matrix [out, in] · x */
+const multiply = (matrix: Float32Array, x: Vector): number[] =>
+  Array.from({ length: matrix.length / x.length }, (_, row) =>
+    dot(matrix.subarray(row * x.length, (row + 1) * x.length), x),
+  );
+
+function rmsNorm(x: Vector, weight: Vector, epsilon: number): number[] {
+  const scale = 1 / Math.sqrt(dot(x, x) / x.length + epsilon);
+  return Array.from(x, (value, i) => value * scale * weight[i]!);
+}
+
+const linearsOf = (architecture: Architecture, block: BlockWeights) => (name: ProjectionName, x: Vector) => {
+  const out = PROJECTIONS[name].reduce((total, linear) => total + linearDims(architecture, linear).out, 0);
+  return multiply(block.matrices[name].plainRows(0, out), x);
+};
+
+function attentionInput(
+  architecture: Architecture,
+  { ropeFactors }: ModelWeights,
+  { bias, headNorms }: BlockWeights,
+  { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
+): [q: number[], k: number[], v: number[]] {
+  const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeBase, ropeScale, window } = architecture;
+  const y = qkv.map((value, i) => value + (bias?.[i] ?? 0));
+  const isWindowed = layerKind(architecture, layer) === 'windowed';
+  const frequency = (j: number) =>
+    isWindowed ? window!.ropeBase ** ((-2 * j) / D) : ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
+  const rotated = (part: number[], weight: Float32Array | undefined) =>
+    Array.from({ length: part.length / D }, (_, head) => {
+      const own = part.slice(head * D, (head + 1) * D);
+      const z = weight === undefined ? own : rmsNorm(own, weight, rmsEpsilon);
+      return z.map((value, i) => {
+        const angle = position * frequency(i % (D / 2));
+        const other = i < D / 2 ? -z[i + D / 2]! : z[i - D / 2]!;
+        return value * Math.cos(angle) + other * Math.sin(angle);
+      });
+    }).flat();
+  const [endOfQ, endOfK] = [numHeads * D, (numHeads + numKvHeads) * D];
+  return [rotated(y.slice(0, endOfQ), headNorms?.q), rotated(y.slice(endOfQ, endOfK), headNorms?.k), y.slice(endOfK)];
+}
+
+function attend(
+  { numHeads, numKvHeads, headSize: D }: Architecture,
+  q: number[],
+  seen: readonly { k: number[]; v: number[] }[],
+): number[] {
+  return Array.from({ length: numHeads }, (_, head) => {
+    const first = Math.floor((head * numKvHeads) / numHeads) * D;
+    const query = q.slice(head * D, (head + 1) * D);
+    const scores = seen.map(({ k }) => dot(query, k.slice(first, first + D)) / Math.sqrt(D));
+    const weights = logSoftmax(scores).map(Math.exp);
+    return Array.from({ length: D }, (__, d) =>
+      dot(
+        weights,
+        seen.map(({ v }) => v[first + d]!),
+      ),
+    );
+  }).flat();
+}
+
+function logSoftmax(logits: number[]): number[] {
+  const maximum = logits.reduce((a, b) => Math.max(a, b));
+  const logPartition = maximum + Math.log(logits.reduce((total, logit) => total + Math.exp(logit - maximum), 0));
+  return logits.map((logit) => logit - logPartition);
+}
