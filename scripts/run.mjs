@@ -1,5 +1,5 @@
 /**
- * Sets up what a program needs, then runs it. Runs on Node.js 20.19 and later, without dependencies.
+ * Sets up the requirements of a program, then runs it. Runs on Node.js 20.19 and later, without dependencies.
  *
  *   npm run bench -- gateway --requests 100
  *   npm run lab                               lists the programs of `lab`

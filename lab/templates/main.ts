@@ -5,7 +5,7 @@
  *   npm run lab -- templates --list     prints every difference, not only the first of each template
  *   npm run lab -- templates --make     makes the digests again with jinja2 and transformers
  *
- * The packages are fetched by pip. What Python renders is here as digests only: no text of a template is part of this repository.
+ * The packages are fetched by pip. The texts rendered by Python are here as digests only: no text of a template is part of this repository.
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';

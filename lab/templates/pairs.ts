@@ -15,7 +15,7 @@ export interface Conversation {
 export interface TemplateCase {
   readonly name: string;
   readonly source: string;
-  /** By conversation: 12 hex digits of the SHA-256 of the text; null if Python fails or refuses. */
+  /** Per conversation: 12 hex digits of the SHA-256 of the text; null if Python fails or refuses. */
   readonly digests: readonly (string | null)[];
 }
 

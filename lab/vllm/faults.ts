@@ -120,7 +120,7 @@ class Faults {
     const before = await this.#ask('Name a colour.', { temperature: 0 });
     const start = performance.now();
     bad.target = otherUrl;
-    check('another model behind an address leaves the pool', await this.#becomes(bad, 'unfit', 90_000));
+    check('an address with another model leaves the pool', await this.#becomes(bad, 'unfit', 90_000));
     log(`another model was found after ${((performance.now() - start) / 1000).toFixed(1)} s`);
     const member = await this.#memberOf(bad);
     check(

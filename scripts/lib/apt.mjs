@@ -9,7 +9,7 @@ const APT = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];
 
 /**
  * Installs a package of Debian, without recommended packages, if that is possible without user input.
- * @param {{ name: string, packageName: string, how: string }} what `how`: manual steps, for the error message
+ * @param {{ name: string, packageName: string, how: string }} options `how`: manual steps, for the error message
  * @throws {Error} naming the missing part
  */
 export async function installPackage({ name, packageName, how }) {
@@ -19,7 +19,7 @@ export async function installPackage({ name, packageName, how }) {
 /**
  * Unpacks the files of a package into a folder without installing them: installing a package with a server
  * would start it, open to the machine's network.
- * @param {{ name: string, packageName: string, how: string, folder: string }} what as for {@link
+ * @param {{ name: string, packageName: string, how: string, folder: string }} options as for {@link
  * installPackage}; `folder` is created
  * @throws {Error} naming the missing part
  */
@@ -38,7 +38,7 @@ export async function unpackPackage({ name, packageName, how, folder }) {
   });
 }
 
-/** @param {{ name: string, how: string }} what @param {() => Promise<void>} work */
+/** @param {{ name: string, how: string }} options @param {() => Promise<void>} work */
 async function withLists({ name, how }, work) {
   if (!(await isCommand('apt-get'))) throw new Error(`${name} was not found, and apt-get is missing: ${how}`);
   if (process.getuid?.() !== 0) throw new Error(`${name} was not found, and only root can run apt-get: ${how}`);

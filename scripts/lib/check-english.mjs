@@ -16,7 +16,7 @@ const PROSE = /\.(ts|tsx|mjs|md)$/;
 const PATTERNS = {
   'noun clauses with "what"': { pattern: /\bwhat\b/gi, aim: 6 },
   'told, tells, says, said': { pattern: /\b(?:told|tells?|says?|said)\b/gi, aim: 8 },
-  'nobody, somebody, whoever, whatever': { pattern: /\b(?:nobody|somebody|whoever|whatever)\b/gi, aim: 4 },
+  'nobody, whoever and the like': { pattern: /\b(?:nobody|somebody|whoever|whatever)\b/gi, aim: 4 },
   '"where" for "if"': { pattern: /\bwhere (?:it|there|they|that|this|no|none|nothing|one)\b/gi, aim: 7 },
   'behind, beside, lies, stands': { pattern: /\b(?:behind|besides?|lies|stands?)\b/gi, aim: 6 },
 };

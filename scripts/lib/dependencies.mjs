@@ -15,7 +15,7 @@ const REQUIRED_NODE_MAJOR = 24;
  *
  * @param {{ packages?: Record<string, LockedPackage> }} lock
  * @param {{ packages?: Record<string, LockedPackage> } | null} installed null if nothing was installed
- * @param {{ withDev?: boolean }} [what] `withDev: false` checks only packages that a running service needs
+ * @param {{ withDev?: boolean }} [options] `withDev: false` checks only packages that a running service needs
  * @returns {boolean} true if all packages have the locked version; optional ones may be absent (they are for
  * other platforms)
  * @typedef {{ version?: string, optional?: boolean, dev?: boolean, devOptional?: boolean, link?: boolean,
@@ -34,13 +34,13 @@ export function isInstalled(lock, installed, { withDev = true } = {}) {
 
 /**
  * @param {string} root the repository
- * @param {{ withDev: boolean }} what
+ * @param {{ withDev: boolean }} options
  * @returns {Promise<boolean>}
  */
-export async function hasDependencies(root, what) {
+export async function hasDependencies(root, options) {
   const lock = await readJson(join(root, 'package-lock.json'));
   if (lock === null) throw new Error(`${root} has no readable package-lock.json`);
-  return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')), what);
+  return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')), options);
 }
 
 /**
@@ -51,7 +51,7 @@ export async function hasDependencies(root, what) {
  * hashes, writes no lock file, and the check after it is as strict.
  *
  * @param {string} root
- * @param {{ withDev: boolean }} what false omits packages that only tests and checks need, unless they are
+ * @param {{ withDev: boolean }} options false omits packages that only tests and checks need, unless they are
  * already installed
  */
 export async function installDependencies(root, { withDev }) {

@@ -1,9 +1,11 @@
 /** A string with fewer blanks than this is a name, a path or a code, not prose. */
 const BLANKS_OF_PROSE = 3;
+/** Code before a string that is a message of a chat or a prompt: data for a model, not prose for a reader. */
+const BEFORE_DATA = /\b(?:content|prompt|input)['"]?\s*[:=]\s*$/;
 
 /**
  * Prose of a source file: its comments, and its strings of four words and more, with blanks for the values in
- * templates.
+ * templates. Data for models is left out: messages, prompts, and questions.
  *
  * @param {string} text of a TypeScript or JavaScript file
  * @returns {string[]} one string for each comment line run or literal
@@ -25,7 +27,8 @@ export function proseOfSource(text) {
     } else if (one === "'" || one === '"' || one === '`') {
       end = endOfLiteral(text, place, one);
       const literal = text.slice(place + 1, end - 1).replaceAll(/\$\{[^}]*\}/g, ' ');
-      if (literal.split(' ').length > BLANKS_OF_PROSE) found.push(literal);
+      const isData = literal.endsWith('?') || BEFORE_DATA.test(text.slice(Math.max(0, place - 20), place));
+      if (!isData && literal.split(' ').length > BLANKS_OF_PROSE) found.push(literal);
     } else if (one === '/' && /[(,=:[!&|?{};\n]\s*$/.test(text.slice(Math.max(0, place - 20), place))) {
       end = endOfPattern(text, place);
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** A file system in memory. */
 const MEMORY = '/dev/shm';
-/** Several times what the tests keep at once. */
+/** Several times as much as the tests keep at the same time. */
 const NEEDED_BYTES = 8e9;
 
 /**

@@ -58,7 +58,7 @@ const models = await client.GET('/v1/models');
 const checkpoints = await client.GET('/v1/preview/models/{model_id}/checkpoints', {
   params: { path: { model_id: 'none' }, query: { limit: 1, order: 'desc' } },
 });
-// What a stream's event is has a type too.
+// Events of a stream are typed, too.
 const event: components['schemas']['ChatCompletionChunk']['choices'][number]['delta'] = { content: 'x' };
 const status: number = checkpoints.response.status;
 const fault: string | undefined = checkpoints.error?.error.code ?? undefined;

@@ -117,7 +117,7 @@ const WARNING = {
   type: 'warning',
   data: {
     code: 'learning_rate_low',
-    message: 'the learning rate 5e-6 is 264 times below what suits the model',
+    message: 'the learning rate 5e-6 is 264 times below a suitable one',
     value: 5e-6,
     suggestion: 'set `learning_rate` to about 1e-3',
   },

@@ -187,6 +187,18 @@ const FAULTS: { fault: string; step: string; message: string; changes: Record<st
     changes: { 'docs/page.md': 'See what happens.\n' },
   },
   {
+    fault: 'prose with noun clauses between questions and prompts, which are data',
+    step: 'english',
+    message: 'packages/native: noun clauses with "what": 2500 per 10,000 words, at most 6',
+    changes: {
+      'packages/native/src/index.ts': [
+        `export const question = 'What is the capital of France?';`,
+        `export const message = { role: 'user', content: 'Name what you like to eat.' };`,
+        `export const hint = 'see what happens here';`,
+      ].join('\n'),
+    },
+  },
+  {
     fault: 'an unused file',
     step: 'dead-code',
     message: 'packages/tokenizer/src/forgotten.ts',

@@ -50,7 +50,7 @@ test.each([
   ['a file system with room', tmpdir()],
   ['no such file system', '/nowhere'],
   ['a file system that cannot be written', '/proc'],
-])('the folder of temporary files is fresh, and other accounts reach what is in it: %s', async (_what, memory) => {
+])('the folder of temporary files is fresh, and other accounts reach its files: %s', async (_name, memory) => {
   const folder = makeTestFolder(memory);
   onTestFinished(() => rmSync(folder, { recursive: true }));
   expect(folder.startsWith(join(tmpdir(), 'trainyard-test-'))).toBe(true);
@@ -83,9 +83,9 @@ test('continuous integration succeeds when tests and checks do', async () => {
 });
 
 test.each([
-  { what: 'a failed test', test: 1, check: 0 },
-  { what: 'a failed check', test: 0, check: 1 },
-])('continuous integration fails on $what and still runs both', async (codes) => {
+  { reason: 'a failed test', test: 1, check: 0 },
+  { reason: 'a failed check', test: 0, check: 1 },
+])('continuous integration fails on $reason and still runs both', async (codes) => {
   const counts = '12 passed, 1 failed, 1 skipped';
   const { exitCode, output } = await runCi({
     test: { prints: counts, exitCode: codes.test },

@@ -173,7 +173,7 @@ test('shapes that do not fit are refused while the graph is built', () => {
   expect(() => matmul(input('x', ['T', 4]), input('w', [5, 6]))).toThrow('inner axes 4 and 5 differ');
 });
 
-test('what is frozen has no gradient, and nobody gets a wrong one', () => {
+test('the gradient of a frozen value is refused', () => {
   const [x, weight] = [input('x', [1, 2, 4]), input('weight', [4])];
   const [cos, sin] = [input('cos', [2, 2]), input('sin', [2, 2])];
   const wanted = (y: Value, of: Value) => () => gradients(new Map([[y, input('dy', y.shape)]]), [of]);
