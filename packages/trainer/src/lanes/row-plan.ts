@@ -14,7 +14,7 @@ import { queryBlocks, subtreeEnds } from './query-blocks.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
-/** By kind of layer; both kinds are one object if no layer has a window. */
+/** Parts per kind of layer; both kinds are one object if no layer has a window. */
 type ByLayerKind<Part> = Readonly<Record<LayerKind, Part>>;
 
 /** Pieces between which the cores may change hands. */
