@@ -47,6 +47,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         guide('multi-turn'),
         guide('tools'),
         guide('clients'),
+        guide('your-own-model'),
         guide('checkpoints'),
         guide('evaluation'),
         guide('operations'),

@@ -1,0 +1,91 @@
+/** Follows `docs/guide/your-own-model.md` with its own commands, on the small model. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+import { Trainyard } from '@trainyard/sdk';
+import { afterAll, expect, test } from 'vitest';
+
+import { commandsOf, GuideProcess } from '../support/guide-commands.ts';
+import { testModel } from '../support/model.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const MODEL = '.trainyard/models/SmolLM2-135M-Instruct.Q4_1.gguf';
+const clone = mkdtempSync(join(tmpdir(), 'trainyard-own-model-'));
+const env = { TRAINYARD_PORT: '0', TRAINYARD_DRAIN_GRACE_MS: '0', TRAINYARD_API_KEY: 'k'.repeat(32) };
+const processes = new Set<GuideProcess>();
+afterAll(async () => {
+  for (const process of processes) await process.end('SIGKILL');
+  rmSync(clone, { recursive: true, force: true });
+});
+
+const commands = commandsOf('docs/guide/your-own-model.md').map(({ text }) => text);
+
+/** Starts the page's next command, which must contain the text. */
+function next(part: string): GuideProcess {
+  const command = commands.shift();
+  expect(command).toContain(part);
+  // Without npx, which would not pass on the exit code after a signal.
+  const process = new GuideProcess(command!.replace('npx ', ''), { cwd: clone, env });
+  processes.add(process);
+  return process;
+}
+
+async function run(part: string): Promise<string> {
+  const process = next(part);
+  expect([await process.ended(), part, process.output]).toEqual([0, part, expect.any(String)]);
+  return process.output;
+}
+
+/** Log-probabilities of a greedy answer. */
+async function logprobsOf(client: Trainyard, model: string): Promise<number[]> {
+  const answer = await client.chat.completions.create({
+    model,
+    messages: [{ role: 'user', content: 'Tell me about rivers.' }],
+    max_tokens: 16,
+    temperature: 0,
+    logprobs: true,
+  });
+  return answer.choices[0]!.logprobs!.content!.map(({ logprob }) => logprob);
+}
+
+test('a folder is served, trained and exported as a folder that is served again', async () => {
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  mkdirSync(join(clone, '.trainyard/models'), { recursive: true });
+  symlinkSync(testModel().small, join(clone, MODEL));
+  await run('export --base');
+
+  const first = await next('serve --model org/file=').ready();
+  expect(first.output).toMatch(/^converting the folder of org\/folder to .*\/models\/hugging-face\.\w{8}\.gguf/m);
+  const client = new Trainyard({ baseUrl: `${first.origin}/v1`, apiKey: env.TRAINYARD_API_KEY });
+  const folder = await logprobsOf(client, 'org/folder');
+  expect(folder.length).toBeGreaterThan(0);
+  expect(folder).toEqual(await logprobsOf(client, 'org/file'));
+  await run('hello.jsonl');
+  expect(await run('sft hello.jsonl')).toMatch(/^done: the model is at step 1/m);
+  await run('chat demo/ahoy');
+  await run('export demo/ahoy');
+  const trained = await logprobsOf(client, 'local/demo/ahoy');
+  expect(await first.end('SIGTERM')).toBe(0);
+
+  const second = await next('serve --model org/trained=').ready();
+  const merged = await logprobsOf(
+    new Trainyard({ baseUrl: `${second.origin}/v1`, apiKey: env.TRAINYARD_API_KEY }),
+    'org/trained',
+  );
+  expect(merged.length).toBe(trained.length);
+  // Merged weights are rounded to half precision.
+  for (const [index, logprob] of merged.entries()) expect(Math.abs(logprob - trained[index]!)).toBeLessThan(0.05);
+  expect(await second.end('SIGTERM')).toBe(0);
+  expect(commands).toEqual([]);
+  const copies = readdirSync(join(clone, '.trainyard/models')).filter((name) =>
+    /^(?:hugging-face|trained)\./.test(name),
+  );
+  expect(copies.filter((name) => name.endsWith('.gguf')).length).toBe(2);
+  expect(copies.filter((name) => name.endsWith('.partial'))).toEqual([]);
+  expect(
+    readFileSync(join(clone, '.trainyard/models', copies[0]!))
+      .subarray(0, 4)
+      .toString(),
+  ).toBe('GGUF');
+}, 600_000);
