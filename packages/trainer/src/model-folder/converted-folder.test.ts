@@ -26,7 +26,9 @@ const pathOf = (name: string) => join(folder, name);
 const readJson = <Content extends object>(name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Content;
 const writeJson = (name: string, value: unknown) => writeFileSync(pathOf(name), JSON.stringify(value));
 
-describe.each(Object.entries(TINY_ARCHITECTURES))('a folder of %s', (name, architecture) => {
+describe.each(['llama', 'qwen2', 'qwen3'] as const)('a folder of %s', (name) => {
+  const architecture = TINY_ARCHITECTURES[name];
+
   test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
     await writeTinyFolder(folder, original, architecture, { type, isTied: name === 'qwen3' });
     using file = GgufFile.open(await convert());
