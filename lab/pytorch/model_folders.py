@@ -1,0 +1,131 @@
+"""Writes random models of each family as folders, with their log-probabilities and the ids of texts.
+
+usage: model_folders.py OUTPUT CORPUS NUM_TEXTS
+
+transformers saves OUTPUT/NAME with a tokenizer that tokenizers trained on the Markdown files below CORPUS.
+OUTPUT/NAME.json has `ids`, `logprobs` (of each id after the first, in float32), and `texts` as pairs of a text and its ids.
+"""
+
+import json
+import random
+import sys
+import unicodedata
+from pathlib import Path
+
+import torch
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoModelForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+OUTPUT, CORPUS, NUM_TEXTS = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+
+
+def byte_level(use_regex):
+    return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+
+
+def split(pattern):
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), byte_level(False)])
+
+
+def smollm():
+    return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level(True)])
+
+
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+# class, configuration, fields, type, pre-tokenizer, whole words first, NFC, size of a file
+CASES = {
+    "llama3": (LlamaForCausalLM, LlamaConfig, {"head_dim": 16, "rope_theta": 500_000.0, "rope_scaling": LLAMA3_ROPE}, torch.bfloat16, split(LLAMA3), True, False, "200KB"),
+    "smollm": (LlamaForCausalLM, LlamaConfig, {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, torch.float32, smollm(), False, False, "5GB"),
+    "gpt2": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 4}, torch.float32, byte_level(True), False, False, "5GB"),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"tie_word_embeddings": True}, torch.bfloat16, split(QWEN2), False, True, "5GB"),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
+}
+
+corpus = [path.read_text(encoding="utf8") for path in sorted(CORPUS.rglob("*.md"))]
+everything = "".join(corpus)
+RANGES = ((32, 127), (0xA0, 0x180), (0x370, 0x460), (0x4E00, 0x4E40), (0x3040, 0x3060), (0x900, 0x930), (0x660, 0x66A), (0x1F600, 0x1F620))
+PIECES = [chr(code) for first, last in RANGES for code in range(first, last)] + [
+    "\n", "\r\n", "\t", "\u0085", "\u2028", "\ufeff", "\u017f", "\u200d", "\u3000", "'s", "'LL", "'Re", "  ", "<think>", "123456", "\u2167", "\u00b2", "the", "ing ", " and",
+]  # fmt: skip
+
+
+def random_text():
+    if random.random() < 0.5:
+        start = random.randrange(len(everything))
+        text = everything[start : start + random.randrange(1, 120)]
+    else:
+        text = "".join(random.choice(PIECES) for _ in range(random.randrange(1, 60)))
+    # Text never becomes a control token here, and always does in tokenizers.
+    return text.replace("<|", "< |")
+
+
+def tokenizer_of(pre_tokenizer, prefers_whole_words, normalizes):
+    tokenizer = Tokenizer(models.BPE(ignore_merges=prefers_whole_words))
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    if normalizes:
+        tokenizer.normalizer = normalizers.NFC()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(corpus, trainer)
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in ("<|im_start|>", "<|im_end|>")])
+    tokenizer.add_tokens([AddedToken("<think>", special=False, normalized=False)])
+    return tokenizer
+
+
+def write(name, case):
+    model_class, config_class, fields, dtype, pre_tokenizer, prefers_whole_words, normalizes, shard_size = case
+    tokenizer = tokenizer_of(pre_tokenizer, prefers_whole_words, normalizes)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
+    # Larger than the vocabulary, as in real models.
+    config = config_class(
+        **{**sizes, "num_key_value_heads": 2, "vocab_size": tokenizer.get_vocab_size() + 13, "max_position_embeddings": 512, **fields}
+    )
+    model = model_class(config)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3)
+    folder = OUTPUT / name
+    model.to(dtype).save_pretrained(folder, max_shard_size=shard_size)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<|im_start|>", eos_token="<|im_end|>", clean_up_tokenization_spaces=False
+    )
+    fast.chat_template = "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}"
+    fast.save_pretrained(folder)
+
+    ids = [random.randrange(config.vocab_size) for _ in range(200)]
+    loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    with torch.no_grad():
+        logits = loaded(torch.tensor([ids])).logits[0, :-1]
+    logprobs = torch.log_softmax(logits, -1)[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+    texts = [random_text() for _ in range(NUM_TEXTS)]
+    if normalizes:
+        texts = [unicodedata.normalize("NFC", text) for text in texts]
+    pairs = [[text, fast.encode(text, add_special_tokens=False)] for text in texts]
+    chat = fast.apply_chat_template([{"role": "user", "content": "Hello"}])
+    report = {"ids": ids, "logprobs": logprobs.tolist(), "texts": pairs, "chat": chat}
+    (OUTPUT / f"{name}.json").write_text(json.dumps(report))
+
+
+torch.manual_seed(1)
+random.seed(3)
+for name, case in CASES.items():
+    write(name, case)

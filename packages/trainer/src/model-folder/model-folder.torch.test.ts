@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { readWeights } from '@trainyard/transformer';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { logprobDifference, parityRow } from '../export/parity.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
+import { convertedFolder } from './converted-folder.ts';
+
+/** Folders saved by transformers, with tokenizers trained by tokenizers, compute the same here as there. */
+
+const ROOT = resolve(import.meta.dirname, '../../../..');
+const NUM_TEXTS = 2000;
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-folders-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+beforeAll(async () => {
+  await promisify(execFile)(
+    process.env['TRAINYARD_TEST_TORCH_PYTHON']!,
+    [join(ROOT, 'lab/pytorch/model_folders.py'), scratch, join(ROOT, 'docs'), String(NUM_TEXTS)],
+    { env: { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' }, maxBuffer: 64e6 },
+  );
+}, 300_000);
+
+interface Report {
+  readonly ids: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly texts: readonly (readonly [text: string, ids: readonly number[]])[];
+  readonly chat: readonly number[];
+}
+
+test.each([
+  ['llama3', 'llama-bpe', 'bf16', true],
+  ['smollm', 'smollm', 'f32', false],
+  ['gpt2', 'gpt-2', 'f32', false],
+  ['qwen2', 'qwen2', 'bf16', false],
+  ['qwen3', 'qwen2', 'f16', true],
+] as const)(
+  '%s: log-probabilities, ids and prompts equal those of transformers',
+  async (name, pre, type, isSharded) => {
+    const folder = join(scratch, name);
+    const report = JSON.parse(readFileSync(`${folder}.json`, 'utf8')) as Report;
+    const weights = readdirSync(folder).filter((file) => file.endsWith('.safetensors'));
+    expect(weights.length > 1).toBe(isSharded);
+    const copy = await convertedFolder(folder, { directory: join(scratch, 'copies') });
+
+    using file = GgufFile.open(copy);
+    expect(file.metadata.get('tokenizer.ggml.pre')).toBe(pre);
+    expect(file.tensors.get('token_embd.weight')!.type).toBe(type);
+    const architecture = trainableArchitecture(file);
+    const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads: 1 });
+    const { logprobs } = await policy.forward(parityRow(Int32Array.from(report.ids)), { withoutAdapter: true });
+    policy.close();
+    const { max } = logprobDifference(logprobs, report.logprobs);
+    console.log(`${name}: log-probabilities differ by ${max.toExponential(1)} at most`);
+    // Both sides compute in float32, with sums in different orders.
+    expect(max).toBeLessThan(2e-4);
+
+    using vocabulary = LlamaModel.load(copy, { vocabOnly: true });
+    const tokenizer = Tokenizer.fromModel(vocabulary);
+    expect(report.texts.length).toBe(NUM_TEXTS);
+    for (const [text, ids] of report.texts) expect([text, [...tokenizer.encode(text)]]).toEqual([text, ids]);
+    const template = ChatTemplate.fromModel(tokenizer, vocabulary);
+    const prompt = template.render([{ role: 'user', content: 'Hello' }], { addGenerationPrompt: false });
+    expect([...prompt.tokenIds]).toEqual(report.chat);
+  },
+  300_000,
+);
