@@ -139,6 +139,11 @@ test('a run deleted on the tracker is created again', async () => {
   expect(values('val/reward', 1)).toEqual([[0, 0.5]]);
 });
 
+/** Lines about the tracker itself: faked time passes faster than a database on a busy machine answers. */
+function trackerLines(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.includes('the store is busy'));
+}
+
 test('it sends updates while it runs, and reports its failure once to the log and to admins', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -163,7 +168,7 @@ test('it sends updates while it runs, and reports its failure once to the log an
   await until(() => expect(tracker.runs.size).toBe(1));
   await until(() => expect(mirror.problem()).toBeNull());
   await mirror.stop();
-  expect(logged.slice(1)).toEqual(['tracker scripted: accepts runs']);
+  expect(trackerLines(logged.slice(1))).toEqual(['tracker scripted: accepts runs']);
 });
 
 test('a tracker that is absent at the start is one log line, and gets the missed events later', async () => {
@@ -194,5 +199,5 @@ test('a tracker that is absent at the start is one log line, and gets the missed
     { interval: 0, timeout: 100_000 },
   );
   await late.stop();
-  expect(logged.slice(1)).toEqual(['tracker late: accepts runs']);
+  expect(trackerLines(logged.slice(1))).toEqual(['tracker late: accepts runs']);
 });
