@@ -48,6 +48,7 @@ test.each([
   ['llama', 'LlamaForCausalLM', tiny('llama', false), SOME, 1],
   ['qwen2', 'Qwen2ForCausalLM', tiny('qwen2', false), SOME, 1],
   ['qwen3', 'Qwen3ForCausalLM', tiny('qwen3', true), SOME, 1],
+  ['gemma3', 'Gemma3ForCausalLM', tiny('gemma3', true), SOME, 1],
   ['SmolLM2', 'LlamaForCausalLM', () => testModel().f16, DEFAULT_LORA_CONFIG, 0.2],
 ] as const)(
   '%s: PEFT and transformers compute the same as the trainer',

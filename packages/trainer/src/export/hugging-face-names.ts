@@ -22,12 +22,21 @@ const PARTS: Readonly<Record<string, string>> = {
   ffn_down: 'mlp.down_proj',
 };
 
+/** The same with norms after attention and feed-forward, which change the meaning of a name. */
+const PARTS_WITH_POST_NORMS: Readonly<Record<string, string>> = {
+  ...PARTS,
+  post_attention_norm: 'post_attention_layernorm',
+  ffn_norm: 'pre_feedforward_layernorm',
+  post_ffw_norm: 'post_feedforward_layernorm',
+};
+
 /** @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name */
-export function huggingFaceName(ggufName: string): string {
+export function huggingFaceName(ggufName: string, hasPostNorms = false): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];
-  const inner = part === undefined ? undefined : PARTS[part];
+  const parts = hasPostNorms ? PARTS_WITH_POST_NORMS : PARTS;
+  const inner = part === undefined ? undefined : parts[part];
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(
     'trainer.architecture_unsupported',

@@ -7,7 +7,7 @@ import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
-import { architectureOfConfig, huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
+import { architectureOfConfig, huggingFaceConfig, type ModelFacts, normOffset } from './hugging-face-config.ts';
 import { huggingFaceName } from './hugging-face-names.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
 
@@ -36,9 +36,9 @@ export async function writeMergedSafetensors(
   const config = huggingFaceConfig(architecture, facts, type);
   const tensors = [
     ...[...source.tensors.values()].map(({ name, dims }) => ({
-      name: huggingFaceName(name),
+      name: huggingFaceName(name, architecture.hasPostNorms),
       dims: dims.toReversed(),
-      read: () => inHalves(name, weights.read(name, type), architecture),
+      read: () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
     })),
     ...absentBiases(architecture).map(({ name, length }) => ({
       name,
@@ -74,15 +74,30 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
   using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
   // The part that reading weights needs.
   const file = {
-    tensors: { has: (name: string) => reader.entries.has(nameOrNone(name)) },
-    readF32: (name: string) => reader.readF32(huggingFaceName(name)),
+    tensors: { has: (name: string) => reader.entries.has(nameOrNone(name, architecture)) },
+    readF32: (name: string) =>
+      plusOffset(name, reader.readF32(huggingFaceName(name, architecture.hasPostNorms)), architecture),
   } as Parameters<typeof readWeights>[0];
   return new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads });
 }
 
 /** Returns '' for tensors that the layout lacks, which match no file entry. */
-function nameOrNone(ggufName: string): string {
-  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName);
+function nameOrNone(ggufName: string, architecture: Architecture): string {
+  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture.hasPostNorms);
+}
+
+const offsetOf = (ggufName: string, { name }: Architecture): number =>
+  ggufName.endsWith('norm.weight') ? normOffset(name) : 0;
+
+/** Weights as transformers stores them. */
+function lessOffset(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
+  const offset = offsetOf(ggufName, architecture);
+  return offset === 0 ? values : values.map((value) => value - offset);
+}
+
+function plusOffset(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
+  const offset = offsetOf(ggufName, architecture);
+  return offset === 0 ? values : values.map((value) => value + offset);
 }
 
 /** Rows of q and k in transformers' order. */
