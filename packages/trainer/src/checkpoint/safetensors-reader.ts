@@ -71,10 +71,12 @@ export class SafetensorsReader implements Disposable {
     return values;
   }
 
-  /** Bytes as stored, in pieces of `pieceBytes` and a last one. @throws as `readF32` */
+  /** Bytes as stored, in pieces of `pieceBytes` and a last one, each valid until the next. @throws as `readF32` */
   *pieces(name: string, pieceBytes = PIECE_BYTES): Generator<Buffer<ArrayBuffer>> {
     const { start, end } = this.#entry(name);
-    for (let at = start; at < end; at += pieceBytes) yield this.#read(at, Math.min(pieceBytes, end - at));
+    const memory = Buffer.from(new ArrayBuffer(Math.min(pieceBytes, end - start)));
+    for (let at = start; at < end; at += pieceBytes)
+      yield this.#fill(memory.subarray(0, Math.min(pieceBytes, end - at)), at);
   }
 
   close(): void {
@@ -92,12 +94,14 @@ export class SafetensorsReader implements Disposable {
     return entry;
   }
 
-  /** The fresh buffer is aligned for any element. */
   #read(start: number, length: number): Buffer<ArrayBuffer> {
+    return this.#fill(Buffer.from(new ArrayBuffer(length)), start);
+  }
+
+  #fill(bytes: Buffer<ArrayBuffer>, start: number): Buffer<ArrayBuffer> {
     if (this.#descriptor === null) throw unreadable(this.#path, 'it was closed');
-    const bytes = Buffer.from(new ArrayBuffer(length));
-    for (let done = 0; done < length;) {
-      const count = readSync(this.#descriptor, bytes, done, length - done, start + done);
+    for (let done = 0; done < bytes.length;) {
+      const count = readSync(this.#descriptor, bytes, done, bytes.length - done, start + done);
       if (count === 0) throw unreadable(this.#path, 'it became shorter while it was read');
       done += count;
     }
@@ -105,14 +109,18 @@ export class SafetensorsReader implements Disposable {
   }
 }
 
+/** @param bytes aligned for any element */
 function expand(bytes: Buffer<ArrayBuffer>, dtype: SafetensorsDtype): Float32Array | Float16Array {
   switch (dtype) {
     case 'F32':
-      return new Float32Array(bytes.buffer);
+      return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     case 'F16':
-      return new Float16Array(bytes.buffer);
+      return new Float16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
     case 'BF16': // the upper half of a float32
-      return new Float32Array(Uint32Array.from(new Uint16Array(bytes.buffer), (bits) => bits << 16).buffer);
+      return new Float32Array(
+        Uint32Array.from(new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2), (bits) => bits << 16)
+          .buffer,
+      );
     default:
       return dtype satisfies never;
   }

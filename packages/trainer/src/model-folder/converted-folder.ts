@@ -59,9 +59,9 @@ export async function convertedFolder(path: string, options: ConversionOptions):
   const last = readStamp(copy);
   const before = folderFiles(path);
   if (last !== null && isUnchanged(last, before)) return copy;
-  const files = await withDigests(before, options.signal);
-  const isSame = last !== null && contentOf(last.files) === contentOf(files);
-  if (!isSame) await convert(path, copy, options);
+  const found = last === null ? null : await withDigests(before, options.signal);
+  if (found === null || contentOf(found) !== contentOf(last!.files)) await convert(path, copy, options);
+  const files = found ?? (await withDigests(before, options.signal));
   if (!isUnchanged({ converter: CONVERTER, files }, folderFiles(path)))
     throw new ModelFolderError('a file changed while it was converted: start again');
   const stamp: Stamp = { converter: CONVERTER, files };
