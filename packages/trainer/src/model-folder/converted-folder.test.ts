@@ -167,6 +167,14 @@ describe('a folder of llama', () => {
     expect(own.metadata.get('tokenizer.chat_template')).toBe('three');
   });
 
+  test('has the end tokens of generation_config.json that llama.cpp does not know by their text', async () => {
+    writeJson('generation_config.json', { eos_token_id: [258, 256, 257] });
+    using file = GgufFile.open(await convert());
+    expect(file.metadata.get('tokenizer.ggml.eos_token_id')).toBe(258);
+    expect(file.metadata.get('tokenizer.ggml.eot_token_id')).toBe(257);
+    expect(file.metadata.has('tokenizer.ggml.eom_token_id')).toBe(false);
+  });
+
   test('fills ids without a token, up to the size of the embedding', async () => {
     const tokenizer = readJson<{ added_tokens: { id: number }[]; model: { vocab: Record<string, number> } }>(
       'tokenizer.json',

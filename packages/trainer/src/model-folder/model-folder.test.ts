@@ -324,6 +324,11 @@ test.each<[string, () => void, RegExp]>([
     /no end token is set: name it as `eos_token`/,
   ],
   [
+    'three unusual end tokens',
+    () => writeFileSync(pathOf('generation_config.json'), '{"eos_token_id": [258, 1, 2, 3]}'),
+    /generation_config\.json has 3 unusual end tokens; at most 2/,
+  ],
+  [
     'a template that is a number',
     () => change('tokenizer_config.json', { chat_template: 7 }),
     /`chat_template` must be a template/,

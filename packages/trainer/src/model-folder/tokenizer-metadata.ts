@@ -46,6 +46,7 @@ export function tokenizerMetadata(files: FolderFiles, vocabSize: number): Record
     ...idEntry('eos', ids.eos),
     ...idEntry('unknown', ids.unk),
     ...idEntry('padding', ids.pad),
+    ...furtherEnds(files, ids.eos, tokens),
     ...addedAtEnds(files, tokenizer['post_processor'], vocabSize),
   };
 }
@@ -159,6 +160,31 @@ function specialIds(
   };
   const found = (['bos', 'eos', 'unk', 'pad'] as const).map((special) => [special, idOf(special)] as const);
   return Object.fromEntries(found.filter(([, id]) => id !== undefined));
+}
+
+/** End tokens that llama.cpp recognises by their text. */
+const KNOWN_ENDS: ReadonlySet<string> = new Set([
+  '<|eot_id|>',
+  '<|im_end|>',
+  '<|end|>',
+  '<|endoftext|>',
+  '<|end_of_text|>',
+  '<|eom_id|>',
+  '<end_of_turn>',
+  '</s>',
+]);
+
+/** Other end tokens of generation_config.json; GGUF has places for two. */
+function furtherEnds(files: FolderFiles, eos: number, tokens: readonly string[]): Record<string, GgufWritableValue> {
+  const ids = files.readOptionalJson(GENERATION_CONFIG_FILE)['eos_token_id'];
+  const others = (Array.isArray(ids) ? (ids as readonly unknown[]) : [])
+    .filter((id): id is number => isId(id, tokens.length) && id !== eos)
+    .filter((id) => !KNOWN_ENDS.has(tokens[id]!));
+  if (others.length > 2)
+    throw unsupportedFolder(
+      `${GENERATION_CONFIG_FILE} has ${others.length} unusual end tokens; at most 2 are possible`,
+    );
+  return { ...idEntry('eot', others[0]), ...idEntry('eom', others[1]) };
 }
 
 /**
