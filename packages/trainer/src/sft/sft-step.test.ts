@@ -1,7 +1,7 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import { afterEach, expect, it } from 'vitest';
-import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
+import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, TINY_ARCHITECTURES, tinyWeights } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { byteTemplate } from '../testing/chat-groups.ts';
@@ -18,9 +18,9 @@ afterEach(() => {
   while (open.length > 0) open.pop()!.close();
 });
 
-function tinyPolicy(): OrtPolicyModel {
+function tinyPolicy(architecture: Architecture = ARCHITECTURE): OrtPolicyModel {
   const random = randomSource(11);
-  const model = new OrtPolicyModel(ARCHITECTURE, tinyWeights(ARCHITECTURE, random), { lora: LORA, numThreads: 1 });
+  const model = new OrtPolicyModel(architecture, tinyWeights(architecture, random), { lora: LORA, numThreads: 1 });
   randomizeAdapter(model.lora, random);
   open.push(model);
   return model;
@@ -141,6 +141,18 @@ it('conversations that share a row, or have rows of their own, or do not fit int
   }
   expect(Math.max(...first!.map(Math.abs))).toBeGreaterThan(1e-3);
 });
+
+it.each(Object.entries(TINY_ARCHITECTURES))(
+  '%s: steps on the same batch halve its loss',
+  async (name, architecture) => {
+    const batch = await batchOf(EXAMPLES);
+    const running = parts(tinyPolicy(architecture));
+    const losses: number[] = [];
+    for (let step = 0; step < 20; step++) losses.push((await sftStep(batch, 0.02, running))['loss']!);
+    console.log(`${name}: ${losses.map((loss) => loss.toFixed(2)).join(' ')}`);
+    expect(losses.at(-1)).toBeLessThan(losses[0]! / 2);
+  },
+);
 
 it('a batch without anything to train changes nothing, not even the optimizer', async () => {
   const model = tinyPolicy();
