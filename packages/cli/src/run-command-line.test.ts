@@ -114,7 +114,7 @@ describe('the command line', () => {
     [['serve', '--port', 'x'], 'flag --port must be a whole number from 0 to 65535, got "x"'],
     [['doctor', '--nonsense'], "unknown option '--nonsense'"],
     [['doctor', '--url', 'nonsense'], '--url must be an http or https URL'],
-    [['export', '--format', 'peft', '--output', 'x'], "missing required argument 'MODEL' (or --base FILE)"],
+    [['export', '--format', 'peft', '--output', 'x'], "missing required argument 'MODEL' (or --base PATH)"],
     [['export', 'agent', '--base', 'm.gguf', '--output', 'x'], '--base exports a base model: do not pass MODEL'],
     [['export', 'a', 'b', '--format', 'peft', '--output', 'x'], "too many arguments for 'export'"],
     [['export', 'agent', '--output', 'x'], "required option '--format <FORMAT>' not specified"],

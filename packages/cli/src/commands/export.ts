@@ -54,8 +54,8 @@ export function exportCommand(): Command {
       ),
     )
     .option(
-      '--base <FILE>',
-      'export this base model (GGUF file) instead of MODEL, as a new GGUF file and in the Hugging Face format; needs no service',
+      '--base <PATH>',
+      'export this base model (GGUF file or Hugging Face folder) instead of MODEL, as a new GGUF file and in the Hugging Face format; needs no service',
     )
     .requiredOption('--output <FOLDER>', 'target folder; must be empty or not exist')
     .addOption(new Option('--dtype <TYPE>', 'type of merged weights (f16)').choices(DTYPES))
@@ -73,7 +73,7 @@ export function exportCommand(): Command {
         if (model !== undefined) throw new UsageError('--base exports a base model: do not pass MODEL');
         return await withEmptyFolder(output, () => exportBaseTo(base, { ...options, output }, interruption()));
       }
-      if (model === undefined) throw new UsageError("missing required argument 'MODEL' (or --base FILE)");
+      if (model === undefined) throw new UsageError("missing required argument 'MODEL' (or --base PATH)");
       if (format === undefined) throw new UsageError("required option '--format <FORMAT>' not specified");
       const client = serviceClient(options);
       const signal = interruption();

@@ -1,9 +1,18 @@
-import { DEFAULT_LORA_CONFIG, type ExportResult } from '@trainyard/trainer';
+import { mkdtempSync, rmSync } from 'node:fs';
+
+import { convertedFolder, DEFAULT_LORA_CONFIG, type ExportResult } from '@trainyard/trainer';
 
 import { ComputeArbiter } from '../../hosts/computing/compute-arbiter.ts';
 import { EmbeddedTransfers } from '../../hosts/transfers/embedded-transfers.ts';
+import { folderFault, isFolder } from '../settings/model-settings.ts';
+
+interface ExportCall {
+  readonly signal: AbortSignal;
+  readonly log: (line: string) => void;
+}
 
 export interface BaseExport {
+  /** GGUF file, or folder in the Hugging Face format */
   readonly modelPath: string;
   readonly name: string;
   readonly format: 'merged-gguf' | 'merged-safetensors';
@@ -15,11 +24,26 @@ export interface BaseExport {
 
 /**
  * Writes a base model in another format, without a service, and compares the written model with the file.
- * @throws {TransferError} with a trainer code, such as `trainer.architecture_unsupported`
+ * @throws {TransferError} with a trainer code, such as `trainer.architecture_unsupported`; {ServerError}
+ * `server.config_invalid` for a folder that is no usable model
  */
-export async function exportBase(
+export async function exportBase(request: BaseExport, call: ExportCall): Promise<ExportResult> {
+  const { modelPath, outputDirectory } = request;
+  if (!isFolder(modelPath)) return await exportFile(request, call);
+  const directory = mkdtempSync(`${outputDirectory}.source-`);
+  try {
+    const file = await convertedFolder(modelPath, { directory, signal: call.signal });
+    return await exportFile({ ...request, modelPath: file }, call);
+  } catch (error) {
+    throw folderFault(modelPath, error);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function exportFile(
   { modelPath, name, format, dtype, outputDirectory, numThreads }: BaseExport,
-  { signal, log }: { readonly signal: AbortSignal; readonly log: (line: string) => void },
+  { signal, log }: ExportCall,
 ): Promise<ExportResult> {
   const transfers = new EmbeddedTransfers({
     host: { numThreads },
