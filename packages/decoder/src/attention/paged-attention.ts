@@ -55,6 +55,8 @@ export class PagedAttention {
   readonly #minPromptScores: number;
   #prompts: readonly PromptRows[] = [];
   #numRows = 0;
+  /** Keys of the row that sees most. */
+  #mostKeys = 0;
   #tilesPerUnit = 1;
   #isShared = false;
 
@@ -138,6 +140,7 @@ export class PagedAttention {
    */
   begin(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     this.#numRows = numRows;
+    this.#mostKeys = positions.subarray(0, numRows).reduce((most, position) => Math.max(most, position + 1), 0);
     const group = this.#sizes.numHeads / this.#sizes.numKvHeads;
     this.#prompts = promptRows(numRows, sequences, positions, { group, minScores: this.#minPromptScores });
     this.#cutTiles(numRows, sequences, positions);
@@ -186,7 +189,8 @@ export class PagedAttention {
     const memory = Math.floor(layer / this.#layersPerMemory);
     cells[CELL.memory] = memory;
     cells[CELL.pages] = this.#memories[memory]!.layerAddress(layer % this.#layersPerMemory);
-    if (window !== null) return this.#attendWindow(window);
+    // A window over all keys has the bits of none.
+    if (window !== null && window < this.#mostKeys) return this.#attendWindow(window);
     if (this.#tiles.length > 0) this.#attendTiles();
     for (const prompt of this.#prompts) this.#attendPrompt(prompt);
   }
