@@ -168,8 +168,12 @@ describe('a folder of llama', () => {
   });
 
   test('has the end tokens of generation_config.json that llama.cpp does not know by their text', async () => {
+    const tokenizer = readFileSync(pathOf('tokenizer.json'), 'utf8');
+    // Exports list all tokens that end a generation, which for Qwen are these and more.
+    writeFileSync(pathOf('tokenizer.json'), tokenizer.replaceAll('<|endoftext|>', '<|repo_name|>'));
     writeJson('generation_config.json', { eos_token_id: [258, 256, 257] });
     using file = GgufFile.open(await convert());
+    expect((file.metadata.get('tokenizer.ggml.tokens') as string[])[256]).toBe('<|repo_name|>');
     expect(file.metadata.get('tokenizer.ggml.eos_token_id')).toBe(258);
     expect(file.metadata.get('tokenizer.ggml.eot_token_id')).toBe(257);
     expect(file.metadata.has('tokenizer.ggml.eom_token_id')).toBe(false);

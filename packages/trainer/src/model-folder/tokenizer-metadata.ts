@@ -162,17 +162,15 @@ function specialIds(
   return Object.fromEntries(found.filter(([, id]) => id !== undefined));
 }
 
-/** End tokens that llama.cpp recognises by their text. */
-const KNOWN_ENDS: ReadonlySet<string> = new Set([
-  '<|eot_id|>',
-  '<|im_end|>',
-  '<|end|>',
-  '<|endoftext|>',
-  '<|end_of_text|>',
-  '<|eom_id|>',
-  '<end_of_turn>',
-  '</s>',
-]);
+/** Tokens that end a generation in llama.cpp by their text, with those of fill-in-the-middle. */
+const KNOWN_ENDS: ReadonlySet<string> = new Set(
+  [
+    '<|eot_id|> <|im_end|> <|end|> <|endoftext|> <|end_of_text|> <|eom_id|> <|return|> <|call|>',
+    '<end_of_turn> <end_of_utterance> </s> <eos> <EOT> [EOT] [EOS] <｜end▁of▁sentence｜>',
+    '<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]',
+    '<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame> <|file_sep|>',
+  ].flatMap((texts) => texts.split(' ')),
+);
 
 /** Other end tokens of generation_config.json; GGUF has places for two. */
 function furtherEnds(files: FolderFiles, eos: number, tokens: readonly string[]): Record<string, GgufWritableValue> {
