@@ -12,7 +12,7 @@ interface Family {
   readonly fields: (architecture: Architecture) => object;
 }
 
-/** By GGUF architecture. */
+/** Families by the name of their GGUF architecture. */
 const FAMILIES: Readonly<Record<string, Family>> = {
   llama: {
     className: 'LlamaForCausalLM',
