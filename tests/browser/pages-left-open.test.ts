@@ -67,8 +67,10 @@ describe.skipIf(!hasBrowser())('a page that stays open', () => {
     await page.getByRole('link', { name: 'Models' }).first().click();
     await page.unroute(/\/preview\/training-/);
     await page.goto(`${dashboard.origin}/models`);
+    // Any later answer of the service takes the notice away again.
+    const noticed = away(page).waitFor();
     await answer(502, { 'x-should-retry': 'false' });
-    await away(page).waitFor();
+    await noticed;
     await page.context().close();
   });
 

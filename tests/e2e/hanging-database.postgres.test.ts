@@ -123,8 +123,10 @@ test('known keys and loaded models are served, writes are refused in time, and e
       await expect.poll(() => statusOf(place, '/readyz'), { timeout: 10_000 }).toBe(503);
       expect(await statusOf(place, '/livez')).toBe(200);
     }
-    const health = (await (await fetch(`${apiPlace}/health`)).json()) as Health;
-    expect(health).toMatchObject({ status: 'degraded', parts: { database: { is_up: false } } });
+    const health = async () => (await (await fetch(`${apiPlace}/health`)).json()) as Health;
+    await expect
+      .poll(health, { timeout: 10_000 })
+      .toMatchObject({ status: 'degraded', parts: { database: { is_up: false } } });
     const refused = await write;
     note('a write, first', refused);
     expect(refused).toMatchObject({ status: 503, code: 'store.unavailable' });

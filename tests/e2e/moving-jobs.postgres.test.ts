@@ -86,7 +86,8 @@ async function lose(trainer: Trainer): Promise<void> {
   trainers.delete(trainer);
   trainer.child.kill('SIGKILL');
   if (trainer.child.exitCode === null && trainer.child.signalCode === null) await once(trainer.child, 'exit');
-  rmSync(trainer.dataDirectory, { recursive: true });
+  // Its hosts end a moment later, and may write until then.
+  rmSync(trainer.dataDirectory, { recursive: true, force: true, maxRetries: 20 });
 }
 
 async function endInOrder(trainer: Trainer): Promise<void> {
