@@ -6,8 +6,7 @@ import { linearDims } from '../model/architecture.ts';
 type Vector = ArrayLike<number>;
 
 /** The tanh form of GELU, from its definition. */
-const plainGelu = (x: number): number =>
-  (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+const plainGelu = (x: number): number => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 
 /** GELU of llama.cpp on a processor: a table by half-precision arguments of half-precision values. */
 export const tabulatedGelu = (x: number): number =>
