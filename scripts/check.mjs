@@ -2,7 +2,6 @@
  * All checks of a change other than its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
- *   npm run check -- english --lower  lowers the ceilings of hard English to the present rates
  *   npm run check -- lint types      some of them: format, prose, english, lint, arrows, rooms, types, dashboard, dead-code
  */
 import { spawn } from 'node:child_process';
@@ -12,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
-import { checkEnglish, lowerCeilings } from './lib/check-english.mjs';
+import { checkEnglish } from './lib/check-english.mjs';
 import { findRoomViolations } from './lib/check-rooms.mjs';
 import { findWideProse } from './lib/prose-files.mjs';
 import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
@@ -43,14 +42,13 @@ const STEPS = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { root: { type: 'string' }, lower: { type: 'boolean' } },
+  options: { root: { type: 'string' } },
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(STEPS, name));
 if (unknown.length > 0) {
   console.error(`unknown steps: ${unknown.join(', ')}; the steps are ${Object.keys(STEPS).join(', ')}`);
   process.exit(2);
 }
-if (values.lower === true) lowerCeilings(resolve(values.root ?? join(TOOLS, '..')));
 process.exitCode = await runSteps(resolve(values.root ?? join(TOOLS, '..')), positionals);
 
 /** @param {string} root @param {string[]} chosen none means all @returns {Promise<number>} the exit code */

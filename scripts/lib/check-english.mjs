@@ -1,10 +1,9 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { filesBelow } from './files-below.mjs';
 import { proseOfSource } from './prose-of-source.mjs';
 
-const CEILINGS = 'scripts/lib/english-ceilings.json';
 const PROSE = /\.(ts|tsx|mjs|md)$/;
 
 /**
@@ -29,21 +28,17 @@ const HALF_SENTENCES = 'docstrings that begin with What, Of, How, Who, Where, Wh
 /** @typedef {{ prose: string[], numHalfSentences: number }} Place */
 
 /**
- * Places whose English has become harder to read: a pattern is more frequent in a package, or in the documents, than `english-ceilings.json` allows.
+ * Places whose English is hard to read: a pattern is more frequent in a package, or in the documents, than its aim.
  *
  * @param {string} root the repository
  * @returns {{ violations: string[], summary: string }} one sentence for each violation, and the rates of the whole repository
  */
 export function checkEnglish(root) {
-  const path = join(root, CEILINGS);
-  /** @type {Record<string, Rates>} */
-  const ceilings = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
   const places = readPlaces(root);
   const violations = [...places].flatMap(([place, found]) =>
     Object.entries(ratesOf(found))
-      .map(([name, rate]) => ({ name, rate, ceiling: ceilings[place]?.[name] ?? aimOf(name) }))
-      .filter(({ rate, ceiling }) => rate > ceiling)
-      .map(({ name, rate, ceiling }) => `${place}: ${name}: ${rate}${unitOf(name)}, at most ${ceiling}`),
+      .filter(([name, rate]) => rate > aimOf(name))
+      .map(([name, rate]) => `${place}: ${name}: ${rate}${unitOf(name)}, at most ${aimOf(name)}`),
   );
   const all = [...places.values()];
   const total = ratesOf({
@@ -54,23 +49,6 @@ export function checkEnglish(root) {
   const readme = join(root, 'README.md');
   const size = existsSync(readme) ? ` · README ${(statSync(readme).size / 1000).toFixed(1)} kB` : '';
   return { violations, summary: `English per 10,000 words: ${rates.join(' · ')}${size}` };
-}
-
-/** Lowers each ceiling to the present rate if that is lower. New places start at the aim. @param {string} root */
-export function lowerCeilings(root) {
-  const path = join(root, CEILINGS);
-  /** @type {Record<string, Rates>} */
-  const before = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
-  const after = Object.fromEntries(
-    [...readPlaces(root)].map(([place, found]) => {
-      const rates = ratesOf(found);
-      const lowered = Object.entries(rates).map(([name, rate]) => {
-        return [name, Math.max(aimOf(name), Math.min(rate, before[place]?.[name] ?? aimOf(name)))];
-      });
-      return [place, Object.fromEntries(lowered)];
-    }),
-  );
-  writeFileSync(path, `${JSON.stringify(after, null, 2)}\n`);
 }
 
 /** @param {string} name of a pattern */
