@@ -69,10 +69,19 @@ export function diskFault(error: unknown, path: string): unknown {
   return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;
 }
 
+/** Makes the content of a written file durable. */
+export function syncFile(path: string): void {
+  sync(path, 'r+');
+}
+
 /** Makes new names and renames in a folder durable. */
 export function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return; // opens no directories, and journals the rename itself
-  const descriptor = openSync(path, 'r');
+  // Windows opens no directories, and journals the rename itself.
+  if (process.platform !== 'win32') sync(path, 'r');
+}
+
+function sync(path: string, flags: 'r' | 'r+'): void {
+  const descriptor = openSync(path, flags);
   try {
     fsyncSync(descriptor);
   } finally {

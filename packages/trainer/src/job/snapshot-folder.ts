@@ -1,17 +1,8 @@
 /** A job's newest snapshot as one folder that can be moved and resumed elsewhere. */
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkCheckpoint } from '../checkpoint/checkpoint.ts';
+import { syncFile } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { LocalVersions } from '../learner/version-folders.ts';
 import { PROGRESS_FILE, ProgressFiles } from './progress-records.ts';
@@ -94,10 +85,5 @@ function linkOrCopy(from: string, to: string): void {
 
 function copyDurably(from: string, to: string): void {
   copyFileSync(from, to);
-  const descriptor = openSync(to, 'r+');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  syncFile(to);
 }

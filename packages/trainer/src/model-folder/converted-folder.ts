@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
-  closeSync,
   createReadStream,
-  fsyncSync,
   mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -17,7 +14,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { GgufWriter } from '@trainyard/native';
 import { formatMegabytes } from '@trainyard/protocol/fields';
 import { stampFileOf } from '@trainyard/transformer';
-import { diskFault, replaceFile, syncDirectory } from '../checkpoint/durable-directory.ts';
+import { diskFault, replaceFile, syncDirectory, syncFile } from '../checkpoint/durable-directory.ts';
 import { folderFiles, folderLabel, ModelFolder } from './model-folder.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 
@@ -103,15 +100,6 @@ async function convert(path: string, copy: string, { signal, onConvert }: Conver
   } catch (error) {
     rmSync(temporary, { force: true });
     throw diskFault(error, copy);
-  }
-}
-
-function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r+');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 
