@@ -9,6 +9,7 @@ export {
   type LayerKind,
   type WindowedLayers,
 } from './model/architecture.ts';
+export { embeddingScaleOf, FAMILIES } from './model/families.ts';
 export type { ModelFile } from './model/architecture-limits.ts';
 export {
   DEFAULT_LORA_CONFIG,

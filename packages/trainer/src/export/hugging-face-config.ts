@@ -1,8 +1,8 @@
-import { type Architecture, layerKind } from '@trainyard/transformer';
+import { type Architecture, embeddingScaleOf, FAMILIES, layerKind } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { MergedType } from './merged-weights.ts';
 
-interface Family {
+interface TransformersFamily {
   /** transformers' class and its `model_type`. */
   readonly className: string;
   readonly modelType: string;
@@ -13,7 +13,7 @@ interface Family {
 }
 
 /** Families by the name of their GGUF architecture. */
-const FAMILIES: Readonly<Record<string, Family>> = {
+export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>> = {
   llama: {
     className: 'LlamaForCausalLM',
     modelType: 'llama',
@@ -66,7 +66,7 @@ function gemma3Fields(architecture: Architecture): object {
 }
 
 /** Number that transformers adds to the weights of an architecture's norms. */
-export const normOffset = (name: string): number => FAMILIES[name]?.normOffset ?? 0;
+export const normOffset = (name: string): number => TRANSFORMERS_FAMILIES[name]?.normOffset ?? 0;
 
 const DTYPES: Readonly<Record<MergedType, string>> = { f32: 'float32', f16: 'float16' };
 
@@ -82,7 +82,7 @@ export interface ModelFacts {
 /** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
   const { name, ropeScale, rmsEpsilon } = architecture;
-  const family = FAMILIES[name];
+  const family = TRANSFORMERS_FAMILIES[name];
   if (family === undefined || architecture.hasHeadNorm !== family.hasHeadNorm) {
     throw new TrainerError(
       'trainer.architecture_unsupported',
@@ -117,12 +117,12 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
 
 export function architectureOfConfig(config: Readonly<Record<string, unknown>>): Architecture {
   const number = (key: string) => Number(config[key]);
-  const [name, { hasHeadNorm }] = Object.entries(FAMILIES).find(
+  const [name, { hasHeadNorm }] = Object.entries(TRANSFORMERS_FAMILIES).find(
     ([, { modelType }]) => modelType === config['model_type'],
   )!;
   const scaling = config['rope_scaling'] as { factor: number } | null;
   const hiddenSize = number('hidden_size');
-  const isGemma = name === 'gemma3';
+  const family = FAMILIES[name]!;
   return {
     name,
     vocabSize: number('vocab_size'),
@@ -138,9 +138,9 @@ export function architectureOfConfig(config: Readonly<Record<string, unknown>>):
     hasAttentionBias: name === 'qwen2' || config['attention_bias'] === true,
     hasHeadNorm,
     hasInterleavedHeads: false,
-    activation: isGemma ? 'gelu' : 'silu',
-    hasPostNorms: isGemma,
-    embeddingScale: isGemma ? Math.fround(Math.sqrt(hiddenSize)) : 1,
+    activation: family.activation,
+    hasPostNorms: family.hasPostNorms,
+    embeddingScale: embeddingScaleOf(family, hiddenSize),
     window: windowOfConfig(config),
   };
 }

@@ -1,45 +1,25 @@
 import { shown } from '@trainyard/native';
+import { FAMILIES } from '@trainyard/transformer';
+import { TRANSFORMERS_FAMILIES } from '../export/hugging-face-config.ts';
 import type { FolderFiles } from './folder-files.ts';
 import { isRecord } from './folder-files.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Traits of a family that its config.json does not state. */
-interface Family {
-  /** transformers' class and GGUF's architecture with the same weights */
-  readonly className: string;
-  readonly hasHeadNorm: boolean;
-  /** Rows of q and k are stored for interleaved rope in GGUF. */
-  readonly hasInterleavedHeads: boolean;
+/** Traits of a family in config.json of transformers. */
+interface FolderFamily {
   /** True for q, k and v alone, without a setting. */
   readonly hasQkvBias: boolean;
   /** Default of `head_dim`; null: hidden size / heads. */
   readonly headSize: number | null;
 }
 
-const FAMILIES: Readonly<Record<string, Family>> = {
-  llama: {
-    className: 'LlamaForCausalLM',
-    hasHeadNorm: false,
-    hasInterleavedHeads: true,
-    hasQkvBias: false,
-    headSize: null,
-  },
-  qwen2: {
-    className: 'Qwen2ForCausalLM',
-    hasHeadNorm: false,
-    hasInterleavedHeads: false,
-    hasQkvBias: true,
-    headSize: null,
-  },
-  qwen3: {
-    className: 'Qwen3ForCausalLM',
-    hasHeadNorm: true,
-    hasInterleavedHeads: false,
-    hasQkvBias: false,
-    headSize: 128,
-  },
+/** Families whose `model_type` is the name of their GGUF architecture. */
+const FOLDER_FAMILIES: Readonly<Record<string, FolderFamily>> = {
+  llama: { hasQkvBias: false, headSize: null },
+  qwen2: { hasQkvBias: true, headSize: null },
+  qwen3: { hasQkvBias: false, headSize: 128 },
 };
 
 export type RopeScaling =
@@ -111,8 +91,8 @@ export function readFolderConfig(files: FolderFiles): FolderConfig {
     ropeBase: real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000),
     ropeScaling: ropeScalingOf(rope),
     isTied: flag(fields, 'tie_word_embeddings'),
-    hasHeadNorm: family.hasHeadNorm,
-    hasInterleavedHeads: family.hasInterleavedHeads,
+    hasHeadNorm: TRANSFORMERS_FAMILIES[architecture]!.hasHeadNorm,
+    hasInterleavedHeads: FAMILIES[architecture]!.hasInterleavedHeads,
     biases: {
       qkv: family.hasQkvBias || attentionBias,
       output: !family.hasQkvBias && attentionBias,
@@ -121,17 +101,18 @@ export function readFolderConfig(files: FolderFiles): FolderConfig {
   };
 }
 
-function familyOf(fields: Fields): [string, Family] {
+function familyOf(fields: Fields): [string, FolderFamily] {
   const name = fields['model_type'];
-  const family = typeof name === 'string' && Object.hasOwn(FAMILIES, name) ? FAMILIES[name] : undefined;
+  const family = typeof name === 'string' && Object.hasOwn(FOLDER_FAMILIES, name) ? FOLDER_FAMILIES[name] : undefined;
   if (typeof name !== 'string' || family === undefined)
     throw unsupportedFolder(
-      `folders of the family ${shown(name)} (\`model_type\` in ${CONFIG_FILE}) are not supported; supported: ${Object.keys(FAMILIES).join(', ')}`,
+      `folders of the family ${shown(name)} (\`model_type\` in ${CONFIG_FILE}) are not supported; supported: ${Object.keys(FOLDER_FAMILIES).join(', ')}`,
     );
+  const { className } = TRANSFORMERS_FAMILIES[name]!;
   const classes = fields['architectures'];
-  if (Array.isArray(classes) && classes.length > 0 && !classes.includes(family.className))
+  if (Array.isArray(classes) && classes.length > 0 && !classes.includes(className))
     throw unsupportedFolder(
-      `${CONFIG_FILE} names the class ${shown(classes[0])}; of the family ${name}, ${family.className} is supported`,
+      `${CONFIG_FILE} names the class ${shown(classes[0])}; of the family ${name}, ${className} is supported`,
     );
   return [name, family];
 }

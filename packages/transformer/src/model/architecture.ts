@@ -7,7 +7,7 @@ import {
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
-import { FAMILIES, type Activation, type Family } from './families.ts';
+import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
 import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -132,7 +132,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     hasInterleavedHeads: family.hasInterleavedHeads,
     activation: family.activation,
     hasPostNorms: family.hasPostNorms,
-    embeddingScale: family.scalesEmbedding ? Math.fround(Math.sqrt(hiddenSize)) : 1,
+    embeddingScale: embeddingScaleOf(family, hiddenSize),
     window: readWindow(family, optional),
   };
   refuseMissingTensors(file, architecture);

@@ -25,6 +25,10 @@ const LLAMA: Family = {
   otherScaleLayers: null,
 };
 
+/** Factor of embeddings as input of the first block; 1 = none. */
+export const embeddingScaleOf = ({ scalesEmbedding }: Family, hiddenSize: number): number =>
+  scalesEmbedding ? Math.fround(Math.sqrt(hiddenSize)) : 1;
+
 /** Trainable architectures by their name in GGUF files. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
   llama: LLAMA,
