@@ -6,7 +6,7 @@ import { queryBlocks, subtreeEnds, treeMask } from './query-blocks.ts';
 const PARENTS = Int32Array.of(-1, 0, 1, 2, 1, 4, -1);
 
 const blocksOf = (size: number, range = { start: 0, end: PARENTS.length }) =>
-  queryBlocks(PARENTS, subtreeEnds(PARENTS), range, () => size);
+  queryBlocks({ parents: PARENTS, ends: subtreeEnds(PARENTS) }, range, () => size);
 
 test.each([1, 2, 3, 4, 6, 14])('blocks of at most %d queries show each query its ancestors and itself', (size) => {
   const blocks = blocksOf(size);
@@ -27,15 +27,16 @@ test.each([1, 2, 3, 4, 6, 14])('blocks of at most %d queries show each query its
 test.each([1, 2, 3, 4, 6, 14])('blocks of at most %d queries show each query the last tokens of a window', (size) => {
   const positions = Int32Array.of(0, 1, 2, 3, 2, 3, 0);
   const visibleIn = (tokens: number) =>
-    queryBlocks(PARENTS, subtreeEnds(PARENTS), { start: 0, end: 7 }, () => size, { tokens, positions }).flatMap(
-      (block) => {
-        const mask = new Float32Array((block.end - block.start) * block.keys.length).fill(NaN);
-        treeMask(block, mask);
-        return Array.from({ length: block.end - block.start }, (_, query) =>
-          Array.from(block.keys).filter((_key, key) => mask[query * block.keys.length + key] === 0),
-        );
-      },
-    );
+    queryBlocks({ parents: PARENTS, ends: subtreeEnds(PARENTS) }, { start: 0, end: 7 }, () => size, {
+      tokens,
+      positions,
+    }).flatMap((block) => {
+      const mask = new Float32Array((block.end - block.start) * block.keys.length).fill(NaN);
+      treeMask(block, mask);
+      return Array.from({ length: block.end - block.start }, (_, query) =>
+        Array.from(block.keys).filter((_key, key) => mask[query * block.keys.length + key] === 0),
+      );
+    });
   expect(visibleIn(1)).toEqual([[0], [1], [2], [3], [4], [5], [6]]);
   expect(visibleIn(2)).toEqual([[0], [0, 1], [1, 2], [2, 3], [1, 4], [4, 5], [6]]);
   expect(visibleIn(3)).toEqual([[0], [0, 1], [0, 1, 2], [1, 2, 3], [0, 1, 4], [1, 4, 5], [6]]);
@@ -45,7 +46,7 @@ test.each([1, 2, 3, 4, 6, 14])('blocks of at most %d queries show each query the
 test('a block of a window has only the keys that it shows', () => {
   const row = Int32Array.from({ length: 100 }, (_, token) => token - 1);
   const window = { tokens: 10, positions: row.map((parent) => parent + 1) };
-  const blocks = queryBlocks(row, subtreeEnds(row), { start: 0, end: 100 }, () => 20, window);
+  const blocks = queryBlocks({ parents: row, ends: subtreeEnds(row) }, { start: 0, end: 100 }, () => 20, window);
   expect(blocks.map(({ keys }) => [keys[0], keys.length])).toEqual([
     [0, 20],
     [11, 29],

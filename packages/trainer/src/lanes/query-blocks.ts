@@ -19,6 +19,14 @@ export interface QueryBlock {
   } | null;
 }
 
+/** Tokens of a depth-first row. */
+interface RowTree {
+  /** [T] row index of the token before each; negative: none. */
+  readonly parents: Int32Array;
+  /** [T] see `subtreeEnds`. */
+  readonly ends: Int32Array;
+}
+
 /** A sliding window over the positions of a row. */
 export interface RowWindow {
   readonly tokens: number;
@@ -31,14 +39,11 @@ export interface RowWindow {
  * its visibility is one interval, and an ancestor of a query is in the query's block or an ancestor of the
  * block's first query. Memory is O(T) per block.
  *
- * @param ends see `subtreeEnds`
  * @param sizeAt maximum queries of a block that starts at a token
  * @param window leaves out the ancestors that no query of a block sees. Default: none
  */
-// oxlint-disable-next-line eslint/max-params -- a row, a range of it, and two limits
 export function queryBlocks(
-  parents: Int32Array,
-  ends: Int32Array,
+  { parents, ends }: RowTree,
   range: TokenRange,
   sizeAt: (token: number) => number,
   window: RowWindow | null = null,

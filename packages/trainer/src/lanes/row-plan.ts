@@ -85,12 +85,13 @@ export function planRow(
     const most = Math.floor(PIECE_FLOPS / (2 * ATTENTION_COST * pairFlops * (row.positions[token]! + 1)));
     return Math.min(options.queryBlockTokens, Math.max(MIN_PIECE_TOKENS, most));
   };
-  const { positions, parents } = row;
+  const { positions } = row;
+  const tree = { parents: row.parents, ends };
   const window = architecture.window === null ? null : { tokens: architecture.window.tokens, positions };
   const blocksOf = (some: readonly TokenRange[]) => {
-    const full = some.flatMap((range) => queryBlocks(parents, ends, range, blockTokens));
+    const full = some.flatMap((range) => queryBlocks(tree, range, blockTokens));
     if (window === null) return { full, windowed: full };
-    return { full, windowed: some.flatMap((range) => queryBlocks(parents, ends, range, blockTokens, window)) };
+    return { full, windowed: some.flatMap((range) => queryBlocks(tree, range, blockTokens, window)) };
   };
   const sources = spans(row.sources, MAX_SPAN_GAP);
   const targets = equalPieces(row.targets.length, numLanes);
