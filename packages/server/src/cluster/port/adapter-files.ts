@@ -9,7 +9,6 @@ import {
   adapterPath,
   type InferenceRequest,
   type ServedAdapter,
-  USES,
 } from '../../seams/contract/backends.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { checkFolder } from '../../seams/integrity/check-folder.ts';
@@ -80,7 +79,7 @@ export class AdapterFiles {
   /** @throws {BackendFailure} `engine.adapter_damaged`, `engine.adapter_unreadable` */
   async #check(directory: string, digest: string): Promise<void> {
     try {
-      await checkFolder(directory, { digest, use: USES[this.#format], log: this.#log });
+      await checkFolder(directory, { digest, use: this.#format, log: this.#log });
     } catch (error) {
       if (error instanceof DamagedFileError) throw new BackendFailure('engine.adapter_damaged', error.message, null);
       // Clients read this message, which must not contain local paths.

@@ -160,7 +160,7 @@ export interface AdapterImporter {
 }
 
 /** File of an adapter that an engine reads: vLLM the PEFT file, the embedded engines the GGUF file. */
-export type AdapterFormat = 'peft' | 'gguf';
+export type AdapterFormat = Exclude<FolderCheck['use'], 'training'>;
 
 /** Name of the llama.cpp adapter inside a checkpoint directory. */
 const ADAPTER_FILE = 'adapter.gguf';
@@ -198,7 +198,7 @@ async function intactPath(
   const { digest, directoryKey, adapterFormat, log } = file;
   try {
     const path = await adapterPath(blobs, directoryKey, adapterFormat);
-    if (path !== null) await checkFolder(dirname(path), { digest, use: USES[adapterFormat], log });
+    if (path !== null) await checkFolder(dirname(path), { digest, use: adapterFormat, log });
     return path;
   } catch (error) {
     if ((await adapterPath(blobs, directoryKey, adapterFormat).catch(() => '')) === null) return null;
@@ -206,9 +206,6 @@ async function intactPath(
     throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
   }
 }
-
-/** Use of a checkpoint's folder that needs only the files of a format. */
-export const USES = { peft: 'sampling', gguf: 'decoding' } as const satisfies Record<AdapterFormat, FolderCheck['use']>;
 
 /**
  * Local path of an adapter's GGUF file, next to the other files that an engine reads. Leaves out the optimizer

@@ -39,7 +39,7 @@ test('a folder without digests is accepted once with a report, and has them from
   expect(logged).toEqual([expect.stringContaining('SHA256SUMS is written')]);
   expect(existsSync(join(directory, 'SHA256SUMS'))).toBe(true);
   await check();
-  await check('sampling');
+  await check('peft');
   expect(logged).toHaveLength(1);
 });
 
@@ -56,8 +56,8 @@ test.each(FILES)('a flipped bit of %s is found though the times of the file are 
   // Repeated, without a success in between.
   await expect(check()).rejects.toThrow(name);
   const isSampled = name !== 'optimizer.safetensors';
-  if (isSampled) await expect(check('sampling')).rejects.toThrow(name);
-  else await check('sampling');
+  if (isSampled) await expect(check('peft')).rejects.toThrow(name);
+  else await check('peft');
 });
 
 test('a file that is missing, or of another step, is found; the state of the optimizer may be absent', async () => {
@@ -70,7 +70,7 @@ test('a file that is missing, or of another step, is found; the state of the opt
 
 test('a whole folder of another step is found by the digest in the database', async () => {
   await check();
-  await expect(check('sampling', 'f'.repeat(64))).rejects.toThrow('adapter_model.safetensors is damaged');
+  await expect(check('peft', 'f'.repeat(64))).rejects.toThrow('adapter_model.safetensors is damaged');
 });
 
 test('a repaired folder passes again', async () => {

@@ -18,10 +18,13 @@ export const WEIGHTS_FILE = 'adapter_model.safetensors';
 const MAX_FOLDERS = 10_000;
 
 const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_FILE];
-/** Files that a use of a folder reads. The optimizer state may be absent, for `decoding` also the PEFT weights. */
+/**
+ * Files that a use of a folder reads: training, or sampling from one of its files. The optimizer state may be absent,
+ * for `gguf` also the PEFT weights.
+ */
 const FILES_OF = {
-  decoding: ENGINE_FILES,
-  sampling: ENGINE_FILES,
+  gguf: ENGINE_FILES,
+  peft: ENGINE_FILES,
   training: [...ENGINE_FILES, 'digest', OPTIMIZER_FILE],
 } as const;
 
@@ -56,7 +59,7 @@ export async function checkFolder(directory: string, check: FolderCheck): Promis
 async function compare(directory: string, { digest, use, log }: FolderCheck): Promise<void> {
   const there = new Set(await readdir(directory).catch(missing));
   const digestOf = async (name: string): Promise<string> => await digests.of(join(directory, name));
-  const needsWeights = use !== 'decoding' || !there.has(SUMS_FILE);
+  const needsWeights = use !== 'gguf' || !there.has(SUMS_FILE);
   if (there.has('adapter.gguf') && !there.has(WEIGHTS_FILE) && needsWeights)
     throw new DamagedFileError(WEIGHTS_FILE, 'it is missing');
   if (digest !== null && there.has(WEIGHTS_FILE)) requireDigest(WEIGHTS_FILE, await digestOf(WEIGHTS_FILE), digest);
