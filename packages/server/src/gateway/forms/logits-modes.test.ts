@@ -182,6 +182,8 @@ test('the setting reaches forms without the field', async () => {
   const { body } = await bySetting.request('POST', '/v1/responses', {
     input: 'hello',
     max_output_tokens: 16,
+    ignore_eos: true,
+    seed: 1,
     include: ['message.output_text.logprobs'],
     top_logprobs: 3,
   });
