@@ -218,7 +218,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.keyboard.type('by-keyboard');
     await press('Enter');
     await page.getByRole('dialog', { name: 'The new key' }).waitFor();
-    const secret = (await page.getByRole('region', { name: 'Command' }).textContent()) ?? '';
+    const secret = (await page.getByRole('region', { name: 'Secret' }).textContent()) ?? '';
     expect(secret).toMatch(/^ty-/);
     await press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -242,7 +242,19 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.getByLabel('Requests per minute').fill('12000');
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('button', { name: 'Done' }).waitFor();
-    const secret = (await page.getByRole('region', { name: 'Command' }).textContent()) ?? '';
+    const secret = (await page.getByRole('region', { name: 'Secret' }).textContent()) ?? '';
+    expect(await page.getByRole('region', { name: 'Shell line' }).textContent()).toBe(
+      `export TRAINYARD_API_KEY=${secret}`,
+    );
+    for (const width of [390, 1024, 1440]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const name of ['Copy secret', 'Copy shell line', 'Done']) {
+        const { x, width: size } = (await page.getByRole('button', { name }).boundingBox())!;
+        const dialog = (await page.getByRole('dialog').boundingBox())!;
+        expect([width, name, x > dialog.x && x + size < dialog.x + dialog.width]).toEqual([width, name, true]);
+        expect(dialog.x >= 0 && dialog.x + dialog.width <= width).toBe(true);
+      }
+    }
     await page.getByRole('button', { name: 'Done' }).click();
     const row = page.getByRole('row').filter({ hasText: 'guest' });
     await row.getByText('12,000 requests/min').waitFor();

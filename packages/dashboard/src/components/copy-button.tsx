@@ -1,11 +1,22 @@
 import { useEffect, useState } from 'react';
 
-import { Button } from './button.tsx';
+import { Button, type ButtonLook } from './button.tsx';
 
 const SHOWN_MS = 1_500;
 
 /** Copies a text and reports success or refusal by the browser. */
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function CopyButton({
+  text,
+  label = 'Copy',
+  name,
+  look = 'quiet',
+}: {
+  text: string;
+  label?: string;
+  /** Accessible name, if several buttons have the same label. */
+  name?: string | undefined;
+  look?: ButtonLook;
+}) {
   const [status, setStatus] = useState<string | null>(null);
   useEffect(() => {
     if (status === null) return;
@@ -13,7 +24,11 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
     return () => clearTimeout(timer);
   }, [status]);
   return (
-    <Button look="quiet" onClick={() => void copy(text).then((isSo) => setStatus(isSo ? 'Copied' : 'Copy failed'))}>
+    <Button
+      look={look}
+      aria-label={status === null ? name : undefined}
+      onClick={() => void copy(text).then((isSo) => setStatus(isSo ? 'Copied' : 'Copy failed'))}
+    >
       <span aria-live="polite">{status ?? label}</span>
     </Button>
   );

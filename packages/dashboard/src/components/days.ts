@@ -15,6 +15,15 @@ export function endOfDay(day: string): number {
 /** Day of a time in the browser's time zone: `2027-01-31`. @param at Unix seconds */
 export function dayOf(at: number): string {
   const date = new Date(at * 1000);
-  const two = (number: number) => String(number).padStart(2, '0');
   return `${String(date.getFullYear()).padStart(4, '0')}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** Time of day in the browser's time zone: `14:05:09`. @param at Unix seconds */
+export function timeOfDay(at: number): string {
+  const date = new Date(at * 1000);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':');
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, '0');
 }

@@ -8,7 +8,7 @@ import { keysQuery, revokeKey } from '../api/keys.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
-import { dayOf } from '../components/days.ts';
+import { dayOf, timeOfDay } from '../components/days.ts';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
@@ -93,7 +93,8 @@ function KeyLimits({
 function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: ApiKeyObject }) {
   if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;
   if (expiresAt === null) return <StatusDot tone="good">valid</StatusDot>;
-  const date = dayOf(expiresAt);
+  const isSoon = Math.abs(expiresAt - client.now() / 1000) < 86_400;
+  const date = isSoon ? `${dayOf(expiresAt)} ${timeOfDay(expiresAt)}` : dayOf(expiresAt);
   if (expiresAt * 1000 <= client.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
   return <StatusDot tone="good">{`until ${date}`}</StatusDot>;
 }

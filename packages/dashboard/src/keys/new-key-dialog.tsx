@@ -29,7 +29,11 @@ export function NewKeyDialog({ onClose }: { onClose: () => void }) {
       ) : (
         <>
           <Notice tone="warn">Copy it now. You won't see it again.</Notice>
-          <Command text={secret} />
+          <Command text={secret} label="Secret" isWhole />
+          <div className="key-shell">
+            <small className="soft">For a shell:</small>
+            <Command text={`export TRAINYARD_API_KEY=${secret}`} label="Shell line" isWhole />
+          </div>
           <div className="dialog-actions">
             <Button look="primary" onClick={onClose}>
               Done
@@ -76,7 +80,14 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
       {fault === null ? null : <Fault error={fault} />}
       <label className="field">
         Name
-        <input className="input" value={name} required onChange={(event) => setName(event.target.value)} />
+        <input
+          className="input"
+          value={name}
+          maxLength={128}
+          required
+          placeholder="alice@laptop"
+          onChange={(event) => setName(event.target.value)}
+        />
       </label>
       <fieldset>
         <legend>Permissions</legend>

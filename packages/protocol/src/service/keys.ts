@@ -56,7 +56,7 @@ export const CreateKeyRequestSchema = Type.Object(
       minLength: 1,
       maxLength: 128,
       description:
-        'Readable name of the key. Must not contain `/`, `:`, `@` or control characters, and must not be `.` or `..`.',
+        'Readable name of the key, such as `alice@laptop`. Must not contain `/`, `:` or control characters, or be blank.',
     }),
     scopes: KeyScopesSchema('Scopes of the key: `inference` samples, `training` trains, `admin` allows everything.'),
     entity: Type.Optional(

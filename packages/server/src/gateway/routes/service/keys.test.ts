@@ -109,6 +109,22 @@ test.each([
   expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, param]);
 });
 
+test.each(['alice@laptop', 'ci+nightly', 'the build machine', '.'])('a key may be named %j', async (name) => {
+  const response = await create({ name, scopes: ['inference'] });
+  expect([response.statusCode, response.json<CreatedKeyObject>().name]).toEqual([200, name]);
+});
+
+test.each([
+  ['team/ci', 'A name cannot contain /, : or control characters, got "team/ci"'],
+  ['a:b', 'A name cannot contain /, : or control characters, got "a:b"'],
+  ['a\nb', 'A name cannot contain /, : or control characters, got "a\\nb"'],
+  ['  ', 'A name cannot be blank'],
+])('the name %j is refused with the characters that it cannot contain', async (name, words) => {
+  const response = await create({ name, scopes: ['inference'] });
+  expect(response.statusCode).toBe(422);
+  expect(response.json<ErrorBody>().error.message).toContain(words);
+});
+
 test('the same idempotency key makes one key, with its secret only in the first answer and in no record', async () => {
   const headers = { 'idempotency-key': 'make-ci' };
   const first = (await create({ name: 'ci', scopes: ['inference'] }, headers)).json<CreatedKeyObject>();

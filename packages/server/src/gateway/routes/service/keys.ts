@@ -13,7 +13,7 @@ import { type ApiKey, NO_LIMITS } from '@trainyard/store';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
-import { requireName } from '../require-name.ts';
+import { requireKeyName, requireName } from '../require-name.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { toKeyObject, toLimitChanges } from '../../../seams/contract/key-object.ts';
 import { notFound } from '../owned.ts';
@@ -34,7 +34,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
       answerOnce(store, request, reply, async (completes): Promise<CreatedKeyObject> => {
         const { name, scopes, entity, expires_at: expiresAt, limits } = request.body;
         const caller = callerOf(request);
-        requireName(['body', 'name'], name);
+        requireKeyName(['body', 'name'], name);
         if (entity != null) requireName(['body', 'entity'], entity);
         if (entity != null && entity !== caller.entity && !isOperator(request))
           throw notFound('entity', entity, 'entity');
