@@ -17,6 +17,7 @@ export const SERVE_FLAGS = {
     'bucket-region',
     'cache-megabytes',
     'capacity-tokens',
+    'chat-template',
     'choice-record-hours',
     'choice-record-megabytes',
     'choice-records',

@@ -56,7 +56,7 @@ test('a folder is served, trained and exported as a folder that is served again'
   await run('export --base');
 
   const first = await next('serve --model org/file=').ready();
-  expect(first.output).toMatch(/^converting the folder of org\/folder to .*\/models\/hugging-face\.\w{8}\.gguf/m);
+  expect(first.output).toMatch(/^making .*\/models\/hugging-face\.\w{8}\.gguf of org\/folder/m);
   const client = new Trainyard({ baseUrl: `${first.origin}/v1`, apiKey: env.TRAINYARD_API_KEY });
   const folder = await logprobsOf(client, 'org/folder');
   expect(folder.length).toBeGreaterThan(0);

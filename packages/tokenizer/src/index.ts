@@ -1,4 +1,5 @@
 export { ChatTemplate, type ChatTemplateOptions } from './template/chat-template.ts';
+export { TemplateProgram } from './template/template-program.ts';
 export type { RenderedPrompt, RenderOptions } from './template/prompt-input.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
 export { arrangeTurns } from './turns/arrange-turns.ts';

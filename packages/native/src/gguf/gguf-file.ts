@@ -3,7 +3,15 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import { NativeError } from '../binding/errors.ts';
 import { dequantize } from './dequantize.ts';
 import { HeaderReader, readFully } from './header-reader.ts';
-import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';
+import { type GgufWritableValue, HeaderWriter } from './gguf-header-writer.ts';
+import {
+  aligned,
+  type ByteRange,
+  type GgufHeader,
+  type GgufTensorInfo,
+  type GgufValue,
+  parseHeader,
+} from './parse-header.ts';
 import type { TensorType } from './tensor-types.ts';
 
 // Only one such piece is in memory, apart from the result.
@@ -15,7 +23,7 @@ export class GgufFile implements Disposable {
   readonly metadata: ReadonlyMap<string, GgufValue>;
   readonly tensors: ReadonlyMap<string, GgufTensorInfo>;
   readonly #types: ReadonlyMap<string, TensorType>;
-  readonly #valueRanges: ReadonlyMap<string, { start: number; end: number }>;
+  readonly #header: Pick<GgufHeader, 'version' | 'alignment' | 'valueRanges' | 'tensorInfos' | 'data'>;
   #descriptor: number | null;
 
   /**
@@ -46,7 +54,7 @@ export class GgufFile implements Disposable {
     this.path = path;
     this.#descriptor = descriptor;
     this.metadata = header.metadata;
-    this.#valueRanges = header.valueRanges;
+    this.#header = header;
     this.tensors = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.info]));
     this.#types = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.type]));
   }
@@ -98,15 +106,43 @@ export class GgufFile implements Disposable {
 
   /** Keys in file order, for a copy that keeps the types. */
   rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
-    const { path } = this;
-    const descriptor = this.#descriptor;
-    assert(descriptor !== null, 'this GgufFile is closed');
-    const entries = [...this.#valueRanges].map(([key, { start, end }]) => {
-      const raw = new Uint8Array(end - start);
-      readFully(descriptor, raw, start, path);
-      return [key, { raw }] as const;
-    });
+    const entries = [...this.#header.valueRanges].map(
+      ([key, range]) => [key, { raw: this.#readRange(range) }] as const,
+    );
     return Object.fromEntries(entries);
+  }
+
+  /** Size of the tensors' data. */
+  get dataBytes(): number {
+    const { start, end } = this.#header.data;
+    return end - start;
+  }
+
+  /**
+   * Content of a copy with other metadata; its tensors are equal to the byte.
+   *
+   * @param values new values, which replace those of the same key
+   * @returns pieces of at most 4 MB beside the header; each is valid until the next
+   */
+  *contentWith(values: Readonly<Record<string, GgufWritableValue>>): Generator<Uint8Array, void, undefined> {
+    const { version, alignment, tensorInfos, data } = this.#header;
+    const metadata: Record<string, GgufWritableValue> = { ...this.rawMetadata(), ...values };
+    const header = new HeaderWriter();
+    header.start(version, this.tensors.size, metadata);
+    header.raw(this.#readRange(tensorInfos));
+    const bytes = header.bytes();
+    yield bytes;
+    yield new Uint8Array(aligned(bytes.length, alignment) - bytes.length);
+    const piece = new Uint8Array(PIECE_BYTES);
+    for (let start = data.start; start < data.end; start += PIECE_BYTES)
+      yield this.#readRange({ start, end: Math.min(start + PIECE_BYTES, data.end) }, piece);
+  }
+
+  #readRange({ start, end }: ByteRange, into = new Uint8Array(end - start)): Uint8Array {
+    assert(this.#descriptor !== null, 'this GgufFile is closed');
+    const bytes = into.subarray(0, end - start);
+    readFully(this.#descriptor, bytes, start, this.path);
+    return bytes;
   }
 
   close(): void {

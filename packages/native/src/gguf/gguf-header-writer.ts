@@ -21,8 +21,22 @@ export type GgufWritableValue =
       };
     };
 
+const MAGIC = 'GGUF';
+
 export class HeaderWriter {
   readonly #parts: Uint8Array[] = [];
+
+  /** All before the first tensor's entry. @param metadata in the order of its keys */
+  start(version: number, numTensors: number, metadata: Readonly<Record<string, GgufWritableValue>>): void {
+    this.raw(Buffer.from(MAGIC));
+    this.value('u32', version);
+    this.value('u64', numTensors);
+    this.value('u64', Object.keys(metadata).length);
+    for (const [key, value] of Object.entries(metadata)) {
+      this.value('string', key);
+      this.metadata(value);
+    }
+  }
 
   raw(bytes: Uint8Array): void {
     this.#parts.push(bytes);

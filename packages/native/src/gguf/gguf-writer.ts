@@ -13,7 +13,6 @@ export interface GgufTensorShape {
   readonly type: GgufStoredType;
 }
 
-const MAGIC = 'GGUF';
 const VERSION = 3;
 const ALIGNMENT = 32;
 const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
@@ -41,14 +40,7 @@ export class GgufWriter implements Disposable {
   ) {
     this.#tensors = tensors;
     const header = new HeaderWriter();
-    header.raw(Buffer.from(MAGIC));
-    header.value('u32', VERSION);
-    header.value('u64', tensors.length);
-    header.value('u64', Object.keys(metadata).length);
-    for (const [key, value] of Object.entries(metadata)) {
-      header.value('string', key);
-      header.metadata(value);
-    }
+    header.start(VERSION, tensors.length, metadata);
     let offset = 0;
     for (const { name, dims, type } of tensors) {
       assert(dims.length >= 1 && dims.length <= 4, `tensor ${name} has ${dims.length} dimensions, 1 to 4 are possible`);

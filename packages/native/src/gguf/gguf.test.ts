@@ -39,6 +39,34 @@ function sample(): string {
   return path;
 }
 
+test.each([32, 64])('a copy with other metadata has the same tensors, at an alignment of %d', (alignment) => {
+  const path = join(folder, `aligned-${alignment}.gguf`);
+  const source = readFileSync(sample());
+  // The writer knows one alignment; for another, the data moves to its next multiple.
+  if (alignment === 32) writeFileSync(path, source);
+  else {
+    const metadata = { ...METADATA, 'general.alignment': { u32: 32 } };
+    writeGguf(path, metadata, TENSORS.slice(0, 1));
+    const bytes = readFileSync(path);
+    const at = bytes.indexOf('general.alignment') + 'general.alignment'.length + 4;
+    bytes.writeUInt32LE(alignment, at);
+    const start = bytes.length - 32;
+    writeFileSync(path, Buffer.concat([bytes.subarray(0, start), Buffer.alloc(-start & 63), bytes.subarray(start)]));
+  }
+  using original = GgufFile.open(path);
+  for (const text of ['', 'x'.repeat(100)]) {
+    const copy = join(folder, 'copy.gguf');
+    writeFileSync(
+      copy,
+      Buffer.concat([...original.contentWith({ 'a.flag': false, 'a.new': text })].map((piece) => Buffer.from(piece))),
+    );
+    using file = GgufFile.open(copy);
+    expect(new Map(file.metadata)).toEqual(new Map(original.metadata).set('a.flag', false).set('a.new', text));
+    expect(file.tensors.size).toBe(original.tensors.size);
+    for (const name of original.tensors.keys()) expect(file.readRaw(name)).toEqual(original.readRaw(name));
+  }
+});
+
 test('GgufFile reads a file of writeGguf unchanged', () => {
   using file = GgufFile.open(sample());
   expect(Object.fromEntries(file.metadata)).toEqual({

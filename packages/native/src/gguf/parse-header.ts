@@ -43,10 +43,22 @@ export interface GgufTensorInfo {
   readonly sizeBytes: number;
 }
 
+/** Bytes of a file, from `start` to before `end`. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 export interface GgufHeader {
+  version: number;
+  alignment: number;
   metadata: Map<string, GgufValue>;
-  valueRanges: Map<string, { start: number; end: number }>;
+  valueRanges: Map<string, ByteRange>;
   tensors: { info: GgufTensorInfo; type: TensorType }[];
+  /** Names, shapes, types and places of the tensors; the places are relative to the data. */
+  tensorInfos: ByteRange;
+  /** Data of the tensors, with the padding between them. */
+  data: ByteRange;
 }
 
 /**
@@ -73,8 +85,17 @@ export function parseHeader(reader: HeaderReader, fileBytes: number): GgufHeader
     metadata.set(key, readValue(reader, readValueType(reader), budget, 0));
     valueRanges.set(key, { start: valueStart, end: reader.offset });
   }
-  return { metadata, valueRanges, tensors: readTensors(reader, numTensors, alignmentOf(reader, metadata), fileBytes) };
+  const alignment = alignmentOf(reader, metadata);
+  const infosStart = reader.offset;
+  const tensors = readTensors(reader, numTensors, alignment, fileBytes);
+  const tensorInfos = { start: infosStart, end: reader.offset };
+  // A file without tensors ends before its data would begin.
+  const data = { start: Math.min(aligned(reader.offset, alignment), fileBytes), end: fileBytes };
+  return { version, alignment, metadata, valueRanges, tensors, tensorInfos, data };
 }
+
+/** The next multiple of the alignment. */
+export const aligned = (offset: number, alignment: number): number => Math.ceil(offset / alignment) * alignment;
 
 function readValueType(reader: HeaderReader): ValueType {
   const start = reader.offset;
@@ -122,7 +143,7 @@ function readTensors(reader: HeaderReader, count: number, alignment: number, fil
     if (offset > BigInt(fileBytes)) reader.fail(`tensor data beyond the end of the file`, infoStart);
     tensors.push({ info: { name, dims, type: type.name, offset: Number(offset), sizeBytes }, type, infoStart });
   }
-  const dataStart = Math.ceil(reader.offset / alignment) * alignment;
+  const dataStart = aligned(reader.offset, alignment);
   return tensors.map(({ info, type, infoStart }) => {
     const offset = dataStart + info.offset;
     if (offset + info.sizeBytes > fileBytes) {

@@ -25,7 +25,7 @@ import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { createMetricsServer } from './parts/metrics-server.ts';
 import { refuseMissingModels } from './settings/model-settings.ts';
-import { convertModelFolders } from './parts/convert-model-folders.ts';
+import { prepareModels } from './parts/prepare-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -61,7 +61,7 @@ export async function startParts(given: ServiceConfig, logRaw: (line: string) =>
   };
   try {
     const { store, blobs } = await openData(given, cleanups, log, metrics.data);
-    const config = await convertModelFolders(given, log);
+    const config = await prepareModels(given, log);
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const watched = openMachineWatch(config, { metrics, log });

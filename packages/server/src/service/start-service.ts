@@ -25,7 +25,7 @@ import { remoteJobWorkers, openJobWorkers, type JobWorkers } from './parts/job-w
 import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { refuseMissingModels } from './settings/model-settings.ts';
-import { convertModelFolders } from './parts/convert-model-folders.ts';
+import { prepareModels } from './parts/prepare-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -99,7 +99,7 @@ export async function startService(
   try {
     const metrics = new ServiceMetrics(given.role);
     const { store, blobs } = await openData(given, cleanups, log, metrics.data);
-    const config = needsModelFiles(given.role) ? await convertModelFolders(given, log) : given;
+    const config = needsModelFiles(given.role) ? await prepareModels(given, log) : given;
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const paths = dataPaths(config.dataDirectory);

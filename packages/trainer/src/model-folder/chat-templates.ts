@@ -1,4 +1,6 @@
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { type GgufWritableValue, shown } from '@trainyard/native';
+import { TemplateProgram } from '@trainyard/tokenizer';
 import { isRecord, type FolderFiles } from './folder-files.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 
@@ -6,16 +8,19 @@ export const TEMPLATE_FILES = ['chat_template.jinja', 'chat_template.json'] as c
 const [JINJA_FILE, JSON_FILE] = TEMPLATE_FILES;
 
 const MAX_TEMPLATE_LENGTH = 1 << 20;
+/** UTF-8 has at most three bytes for each character of a string's length. */
+const MAX_TEMPLATE_BYTES = 3 * MAX_TEMPLATE_LENGTH;
 const DEFAULT = 'default';
 
 /**
  * `tokenizer.chat_template`, and `tokenizer.chat_template.NAME` for others; empty for a model without one. A file
  * of its own comes before tokenizer_config.json, as in transformers.
  *
+ * @param own file of a template that replaces them
  * @throws {ModelFolderError}
  */
-export function chatTemplates(files: FolderFiles): Record<string, GgufWritableValue> {
-  const templates = templatesOf(files);
+export function chatTemplates(files: FolderFiles, own: string | null = null): Record<string, GgufWritableValue> {
+  const templates = own === null ? templatesOf(files) : [{ name: DEFAULT, template: readTemplateFile(own) }];
   for (const { name, template } of templates)
     if (template.length > MAX_TEMPLATE_LENGTH)
       throw new ModelFolderError(
@@ -24,13 +29,51 @@ export function chatTemplates(files: FolderFiles): Record<string, GgufWritableVa
   const others = templates.filter(({ name }) => name !== DEFAULT);
   const standard = templates.find(({ name }) => name === DEFAULT);
   return {
-    ...(standard === undefined ? {} : { 'tokenizer.chat_template': standard.template }),
+    ...(standard === undefined ? {} : standardTemplate(standard.template)),
     ...(others.length === 0
       ? {}
       : { 'tokenizer.chat_templates': { array: { type: 'string', values: others.map(({ name }) => name) } } }),
     ...Object.fromEntries(others.map(({ name, template }) => [`tokenizer.chat_template.${name}`, template])),
   };
 }
+
+/** Metadata of a model whose messages are rendered by `source`. */
+export const standardTemplate = (source: string): Record<string, GgufWritableValue> => ({
+  'tokenizer.chat_template': source,
+});
+
+/** Place of a file with a chat template, without symbolic links. @throws {ModelFolderError} */
+export function templatePlace(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    throw templateFault(path, `cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/**
+ * Jinja source in a file of its own. A line break at its end stays, as in transformers.
+ * @throws {ModelFolderError}
+ */
+export function readTemplateFile(path: string): string {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > MAX_TEMPLATE_BYTES)
+    throw templateFault(path, `has ${size} bytes; at most ${MAX_TEMPLATE_BYTES} are possible`);
+  let source: string;
+  try {
+    source = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+  } catch (error) {
+    throw templateFault(path, `cannot be read as UTF-8: ${(error as Error).message}`);
+  }
+  if (source.trim() === '') throw templateFault(path, 'is empty');
+  try {
+    return new TemplateProgram(source).source;
+  } catch (error) {
+    throw templateFault(path, `is refused: ${(error as Error).message}`);
+  }
+}
+
+const templateFault = (path: string, problem: string) => new ModelFolderError(`the chat template ${path} ${problem}`);
 
 interface NamedTemplate {
   readonly name: string;

@@ -1,6 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { shown } from '@trainyard/native';
+import type { SourceFile } from './model-copy.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 
 /** Far above real files; parsed JSON takes several times its size in memory. */
@@ -83,6 +84,12 @@ export class FolderFiles {
     if (basename(snapshots) === 'snapshots' && target.startsWith(blobs)) return target;
     return refuse(name, 'is a symbolic link out of the folder: copy the file into the folder');
   }
+}
+
+/** Size and time of a file. */
+export function sourceFile(path: string): SourceFile {
+  const { size, mtimeMs } = statSync(path);
+  return { path, sizeBytes: size, modifiedMs: Math.trunc(mtimeMs) };
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -17,7 +17,8 @@ import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
 import { writeTinyFolder } from '../testing/tiny-folder.ts';
-import { convertedFolder } from './converted-folder.ts';
+import { folderSource } from './folder-source.ts';
+import { modelCopy } from './model-copy.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 import { ModelFolder } from './model-folder.ts';
 
@@ -348,7 +349,9 @@ test.each<[string, () => void, RegExp]>([
   damage();
   const directory = join(scratch, 'copies');
   mkdirSync(directory, { recursive: true });
-  const error: unknown = await convertedFolder(folder, { directory }).catch((failure: unknown) => failure);
+  const error: unknown = await Promise.try(() => modelCopy(folderSource(folder), { directory })).catch(
+    (failure: unknown) => failure,
+  );
   expect(error).toBeInstanceOf(ModelFolderError);
   const text = (error as Error).message;
   expect(text).toMatch(message);

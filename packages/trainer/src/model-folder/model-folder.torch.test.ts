@@ -10,7 +10,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logprobDifference, parityRow } from '../export/parity.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
-import { convertedFolder } from './converted-folder.ts';
+import { folderSource } from './folder-source.ts';
+import { modelCopy } from './model-copy.ts';
 
 /** Folders saved by transformers, with tokenizers trained by tokenizers, compute the same here as there. */
 
@@ -46,7 +47,7 @@ test.each([
     const report = JSON.parse(readFileSync(`${folder}.json`, 'utf8')) as Report;
     const weights = readdirSync(folder).filter((file) => file.endsWith('.safetensors'));
     expect(weights.length > 1).toBe(isSharded);
-    const copy = await convertedFolder(folder, { directory: join(scratch, 'copies') });
+    const copy = await modelCopy(folderSource(folder), { directory: join(scratch, 'copies') });
 
     using file = GgufFile.open(copy);
     expect(file.metadata.get('tokenizer.ggml.pre')).toBe(pre);

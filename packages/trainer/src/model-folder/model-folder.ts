@@ -1,9 +1,9 @@
-import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type GgufTensorShape, type GgufWritableValue, shown } from '@trainyard/native';
 import { chatTemplates, TEMPLATE_FILES } from './chat-templates.ts';
 import { type FolderConfig, readFolderConfig } from './folder-config.ts';
-import { FolderFiles } from './folder-files.ts';
+import { FolderFiles, sourceFile } from './folder-files.ts';
+import type { SourceFile } from './model-copy.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 import { modelMetadata, ropeFactors } from './model-metadata.ts';
 import { INDEX_FILE, shardNames, Shards, type ShardTensor } from './shards.ts';
@@ -23,11 +23,11 @@ export class ModelFolder implements Disposable {
   readonly tensors: readonly FolderTensor[];
   readonly #shards: Shards;
 
-  /** @throws {ModelFolderError} */
-  static open(path: string): ModelFolder {
+  /** @param chatTemplate file of a template that replaces its own. @throws {ModelFolderError} */
+  static open(path: string, chatTemplate: string | null = null): ModelFolder {
     const files = new FolderFiles(path);
     const config = readFolderConfig(files);
-    const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files) };
+    const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files, chatTemplate) };
     const shards = Shards.open(files);
     try {
       return new ModelFolder(files, config, { vocabulary, shards });
@@ -55,21 +55,15 @@ export class ModelFolder implements Disposable {
   }
 }
 
-/** Sizes and times of all files that are read, by name. @throws {ModelFolderError} */
-export function folderFiles(
-  path: string,
-): ReadonlyMap<string, { path: string; sizeBytes: number; modifiedMs: number }> {
+/** All files that are read, by name. @throws {ModelFolderError} */
+export function folderFiles(path: string, chatTemplate: string | null = null): ReadonlyMap<string, SourceFile> {
   const files = new FolderFiles(path);
   const texts = ['config.json', ...TOKENIZER_FILES, ...TEMPLATE_FILES, INDEX_FILE].filter((name) =>
     files.names.has(name),
   );
-  return new Map(
-    [...texts, ...shardNames(files).names].map((name) => {
-      const file = files.pathOf(name);
-      const { size, mtimeMs } = statSync(file);
-      return [name, { path: file, sizeBytes: size, modifiedMs: Math.trunc(mtimeMs) }];
-    }),
-  );
+  const names = [...texts, ...shardNames(files).names];
+  const template = chatTemplate === null ? [] : [['chat template', sourceFile(chatTemplate)] as const];
+  return new Map([...names.map((name) => [name, sourceFile(files.pathOf(name))] as const), ...template]);
 }
 
 /** The folder's name, or the repository's for a snapshot of the Hugging Face cache: `org--name`. */

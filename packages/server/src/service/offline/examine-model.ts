@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 
-import { copyOf } from '@trainyard/trainer';
+import { copyPath, copySource } from '@trainyard/trainer';
 
 import { inspectInChild } from '../../hosts/pool/inspect-in-child.ts';
 import type { ServiceConfig } from '../settings/config.ts';
-import { isFolder, type ModelConfig, refuseMissingModels } from '../settings/model-settings.ts';
+import { type ModelConfig, refuseMissingModels } from '../settings/model-settings.ts';
 import { hostOptionsOf } from '../parts/open-inference.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';
 
@@ -20,7 +20,8 @@ export async function examineModel(given: ModelConfig, config: ServiceConfig): P
   // Avoids a copy in another precision, which takes minutes and gigabytes: these two need none.
   const precision = config.precision === 'bf16' ? 'bf16' : 'fast';
   const { models: cacheDirectory } = dataPaths(config.dataDirectory);
-  const path = isFolder(given.path) ? copyOf(given.path, cacheDirectory) : given.path;
+  const source = copySource(given.path, given.chatTemplate);
+  const path = source === null ? given.path : copyPath(source, cacheDirectory);
   if (!existsSync(path)) return { untrainable: null };
   const model = { ...given, path };
   const options = hostOptionsOf(model, { ...config, precision }, { cacheDirectory });

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 
-import { convertedFolder, DEFAULT_LORA_CONFIG, type ExportResult } from '@trainyard/trainer';
+import { copySource, DEFAULT_LORA_CONFIG, type ExportResult, modelCopy } from '@trainyard/trainer';
 
 import { ComputeArbiter } from '../../hosts/computing/compute-arbiter.ts';
 import { EmbeddedTransfers } from '../../hosts/transfers/embedded-transfers.ts';
-import { folderFault, isFolder } from '../settings/model-settings.ts';
+import { modelFault } from '../settings/model-settings.ts';
 
 interface ExportCall {
   readonly signal: AbortSignal;
@@ -29,13 +29,14 @@ export interface BaseExport {
  */
 export async function exportBase(request: BaseExport, call: ExportCall): Promise<ExportResult> {
   const { modelPath, outputDirectory } = request;
-  if (!isFolder(modelPath)) return await exportFile(request, call);
+  const source = copySource(modelPath, null);
+  if (source === null) return await exportFile(request, call);
   const directory = mkdtempSync(`${outputDirectory}.source-`);
   try {
-    const file = await convertedFolder(modelPath, { directory, signal: call.signal });
+    const file = await modelCopy(source, { directory, signal: call.signal });
     return await exportFile({ ...request, modelPath: file }, call);
   } catch (error) {
-    throw folderFault(modelPath, error);
+    throw modelFault(modelPath, error);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

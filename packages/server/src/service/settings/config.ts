@@ -35,6 +35,7 @@ const CONVERTED_SETTINGS = [
   'onednn',
   'threads',
   'toolParser',
+  'chatTemplate',
   'capacityTokens',
   'cacheMegabytes',
   'vllm',
@@ -125,8 +126,9 @@ const ONEDNN_FILE = 'libdnnl.so.3';
 export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const { values, given, models: entries, servers } = readSettings(sources);
   const dataDirectory = resolve(values.dataDir);
-  const { modelId, capacityTokens, cacheMegabytes, toolParser } = values;
-  const options = { dataDirectory, modelId: modelId ?? undefined, capacityTokens, cacheMegabytes, toolParser };
+  const { capacityTokens, cacheMegabytes, toolParser, chatTemplate } = values;
+  const forAll = { capacityTokens, cacheMegabytes, toolParser, chatTemplate };
+  const options = { dataDirectory, modelId: values.modelId ?? undefined, ...forAll };
   const models = withServers(resolveModels(entries, options), servers);
   const role = readRole(values.role) ?? 'all';
   const database = resolveDatabase(dataDirectory, values, given, sources.environment);

@@ -59,15 +59,18 @@ test('a folder has its name as its id, and a snapshot of the Hugging Face cache 
 });
 
 test('a model of a config file may have a cache and a way of calls of its own', () => {
-  const model = ['/m/a.gguf', { path: '/m/b.gguf', capacityTokens: 512, toolParser: 'hermes' }];
+  const model = [
+    '/m/a.gguf',
+    { path: '/m/b.gguf', capacityTokens: 512, toolParser: 'hermes', chatTemplate: '/m/b.jinja' },
+  ];
   const { models } = resolveConfig({
     flags: { capacityTokens: '1024' },
     environment: {},
     configPath: fileOf({ model }),
   });
   expect(models).toMatchObject([
-    { id: 'a', capacityTokens: 1024, toolParser: 'auto' },
-    { id: 'b', capacityTokens: 512, toolParser: 'hermes' },
+    { id: 'a', capacityTokens: 1024, toolParser: 'auto', chatTemplate: null },
+    { id: 'b', capacityTokens: 512, toolParser: 'hermes', chatTemplate: '/m/b.jinja' },
   ]);
 });
 

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
-import { ModelFolder, ModelFolderError } from '@trainyard/trainer';
+import { copySource, ModelFolderError } from '@trainyard/trainer';
 
 import { ServerError } from '../../seams/faults/server-error.ts';
 import { settingFault } from './setting-fault.ts';
@@ -18,6 +18,8 @@ export interface ModelConfig {
   readonly cacheMegabytes: number | null;
   /** format of its tool calls */
   readonly toolParser: ToolParser;
+  /** absolute path of a file with the chat template that replaces its own; null: its own */
+  readonly chatTemplate: string | null;
   /** vLLM servers that sample from it; empty: this machine's engine does */
   readonly vllmUrls: readonly string[];
 }
@@ -41,10 +43,12 @@ export interface ModelEntry {
   readonly cacheMegabytes?: number;
   /** Default: as for all models. */
   readonly toolParser?: ToolParser;
+  /** Default: as for all models. */
+  readonly chatTemplate?: string;
 }
 
 /** Settings of all models that an entry can override. */
-const ENTRY_FIELDS = ['capacityTokens', 'cacheMegabytes', 'toolParser'] as const;
+const ENTRY_FIELDS = ['capacityTokens', 'cacheMegabytes', 'toolParser', 'chatTemplate'] as const;
 type EntryField = (typeof ENTRY_FIELDS)[number];
 const isEntryField = (name: string): boolean => (ENTRY_FIELDS as readonly string[]).includes(name);
 
@@ -110,7 +114,7 @@ export function resolveModels(
   entries: readonly ModelEntry[],
   options: { dataDirectory: string; modelId: string | undefined } & Pick<
     ModelConfig,
-    'capacityTokens' | 'cacheMegabytes' | 'toolParser'
+    'capacityTokens' | 'cacheMegabytes' | 'toolParser' | 'chatTemplate'
   >,
 ): ModelConfig[] {
   const { dataDirectory, modelId, capacityTokens, cacheMegabytes, toolParser } = options;
@@ -122,6 +126,7 @@ export function resolveModels(
   if (modelId !== undefined && first !== undefined && first.id !== null && first.id !== modelId)
     throw settingFault(`the first model has two ids: ${first.id} in --model and ${modelId} in --model-id`);
   const models = all.map((entry, index): ModelConfig => {
+    const chatTemplate = entry.chatTemplate ?? options.chatTemplate;
     const id = entry.id ?? (index === 0 ? modelId : undefined) ?? modelIdOf(entry.path);
     return {
       id: checkedId(id, `the model ${entry.path}`),
@@ -129,6 +134,7 @@ export function resolveModels(
       capacityTokens: entry.capacityTokens ?? capacityTokens,
       cacheMegabytes: entry.cacheMegabytes ?? cacheMegabytes,
       toolParser: entry.toolParser ?? toolParser,
+      chatTemplate: chatTemplate === null ? null : resolve(chatTemplate),
       vllmUrls: [],
     };
   });
@@ -168,37 +174,37 @@ function modelIdOf(path: string): string {
  * @throws {ServerError} `server.model_missing`, `server.config_invalid`
  */
 export function refuseMissingModels(models: readonly ModelConfig[]): void {
-  for (const { path } of models) {
+  for (const { path, chatTemplate } of models) {
     if (!existsSync(path))
       throw new ServerError(
         'server.model_missing',
         `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file or a folder, or unset it: "trainyard serve" then downloads the default model`,
       );
-    if (isFolder(path)) refuseOtherFolder(path);
-    else {
+    if (!isFolder(path)) {
       const problem = fileProblem(path);
       if (problem !== null) throw settingFault(`the model file ${path} ${problem}`);
     }
+    refuseUnreadableSource(path, chatTemplate);
   }
 }
 
-export function isFolder(path: string): boolean {
+function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** Checks all but the values of the weights. */
-function refuseOtherFolder(path: string): void {
+function refuseUnreadableSource(path: string, chatTemplate: string | null): void {
   try {
-    using folder = ModelFolder.open(path);
-    void folder;
+    copySource(path, chatTemplate)?.open()[Symbol.dispose]();
   } catch (error) {
-    throw folderFault(path, error);
+    throw modelFault(path, error);
   }
 }
 
-/** @returns a fault for a folder that is no usable model; other errors as they are */
-export function folderFault(path: string, error: unknown): unknown {
-  return error instanceof ModelFolderError ? settingFault(`the model folder ${path}: ${error.message}`) : error;
+/** @returns a fault for a folder or file that is no usable model; other errors as they are */
+export function modelFault(path: string, error: unknown): unknown {
+  if (!(error instanceof ModelFolderError)) return error;
+  return settingFault(`the model ${isFolder(path) ? 'folder' : 'file'} ${path}: ${error.message}`);
 }
 
 const MAGIC = 'GGUF';

@@ -49,6 +49,12 @@ export const MODELS = {
     default: 'plain',
     help: 'control token texts in messages: `plain` = keep as text; `control` = convert to tokens',
   },
+  chatTemplate: {
+    kind: 'text',
+    defaultText: "the model's own",
+    help: 'file of the Jinja chat template to use instead of the own one of each model',
+    more: 'see [chat template](../guide/your-own-model.md#chat-template)',
+  },
   toolParser: {
     kind: 'choice',
     values: TOOL_PARSERS,

@@ -7,7 +7,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest';
 
 import { resolveConfig } from '../settings/config.ts';
 import { refuseMissingModels } from '../settings/model-settings.ts';
-import { convertModelFolders } from './convert-model-folders.ts';
+import { prepareModels } from './prepare-models.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-served-folder-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -32,14 +32,14 @@ test('a folder becomes a GGUF file of the data folder, and files stay', async ()
   const lines: string[] = [];
   const config = configOf();
   refuseMissingModels(config.models);
-  const { models } = await convertModelFolders(config, (line) => lines.push(line));
+  const { models } = await prepareModels(config, (line) => lines.push(line));
   expect(models.map(({ id }) => id)).toEqual(['first', 'second']);
   const [first, second] = models.map(({ path }) => path) as [string, string];
   expect(first.startsWith(join(data, 'models/tiny.'))).toBe(true);
   expect(readFileSync(first, 'latin1').slice(0, 4)).toBe('GGUF');
   expect(second).toBe(gguf);
-  expect(lines).toEqual([`converting the folder of first to ${first} (1 MB), once`]);
-  await convertModelFolders(config, (line) => lines.push(line));
+  expect(lines).toEqual([`making ${first} of first (1 MB), once`]);
+  await prepareModels(config, (line) => lines.push(line));
   expect(lines.length).toBe(1);
 });
 

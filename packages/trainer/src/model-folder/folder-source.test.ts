@@ -6,7 +6,8 @@ import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
 import { writeTinyFolder } from '../testing/tiny-folder.ts';
-import { convertedFolder } from './converted-folder.ts';
+import { folderSource } from './folder-source.ts';
+import { modelCopy } from './model-copy.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-folder-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -21,7 +22,7 @@ beforeEach(() => {
   directory = join(place, 'copies');
 });
 
-const convert = (onConvert?: () => void) => convertedFolder(folder, { directory, ...(onConvert && { onConvert }) });
+const convert = (onCopy?: () => void) => modelCopy(folderSource(folder), { directory, ...(onCopy && { onCopy }) });
 const pathOf = (name: string) => join(folder, name);
 const readJson = <Content extends object>(name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Content;
 const writeJson = (name: string, value: unknown) => writeFileSync(pathOf(name), JSON.stringify(value));
@@ -122,7 +123,11 @@ describe('a folder of llama', () => {
 
   test('leaves nothing of a conversion that was cut off or refused', async () => {
     const controller = new AbortController();
-    const cut = convertedFolder(folder, { directory, signal: controller.signal, onConvert: () => controller.abort() });
+    const cut = modelCopy(folderSource(folder), {
+      directory,
+      signal: controller.signal,
+      onCopy: () => controller.abort(),
+    });
     await expect(cut).rejects.toThrow(/abort/);
     expect(readdirSync(directory)).toEqual([]);
     const copy = await convert();

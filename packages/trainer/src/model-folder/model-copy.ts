@@ -1,34 +1,48 @@
 import { createHash } from 'node:crypto';
-import {
-  createReadStream,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-} from 'node:fs';
+import { createReadStream, mkdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { GgufWriter } from '@trainyard/native';
 import { formatMegabytes } from '@trainyard/protocol/fields';
 import { stampFileOf } from '@trainyard/transformer';
 import { diskFault, replaceFile, syncDirectory, syncFile } from '../checkpoint/durable-directory.ts';
-import { folderFiles, folderLabel, ModelFolder } from './model-folder.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 
-/** Changes whenever the same folder gives another file. */
+/** Changes whenever the same source gives another file. */
 const CONVERTER = 1;
 /** Above the header, and the padding between tensors. */
 const SPARE_BYTES = 64 << 20;
 
-export interface ConversionOptions {
-  /** Folder of the GGUF file, created if missing. One process at a time converts into it. */
+export interface SourceFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly modifiedMs: number;
+}
+
+/** Files from which a GGUF file is made: a folder in the Hugging Face format, or a GGUF file with other metadata. */
+export interface CopySource {
+  /** Name of the model, a part of the copy's name. */
+  readonly label: string;
+  /** Absolute paths without symbolic links, which tell it from other sources. */
+  readonly places: readonly string[];
+  /** All files that are read, by name. @throws {ModelFolderError} */
+  files(): ReadonlyMap<string, SourceFile>;
+  /** Checks all but the values of the weights. @throws {ModelFolderError} */
+  open(): OpenSource;
+}
+
+export interface OpenSource extends Disposable {
+  /** Size of the weights. */
+  readonly sizeBytes: number;
+  /** Writes the GGUF file, and yields often. @throws {ModelFolderError} */
+  write(path: string): Iterable<unknown>;
+}
+
+export interface CopyOptions {
+  /** Folder of the GGUF file, created if missing. One process at a time makes copies in it. */
   readonly directory: string;
   readonly signal?: AbortSignal;
-  /** Called before a conversion. */
-  readonly onConvert?: (copy: string, sizeBytes: number) => void;
+  /** Called before a copy is made. */
+  readonly onCopy?: (copy: string, sizeBytes: number) => void;
 }
 
 interface FileStamp {
@@ -37,63 +51,55 @@ interface FileStamp {
   readonly sha256: string;
 }
 
-/** Content of the folder that a GGUF file was made from. */
+/** Content that a GGUF file was made from. */
 interface Stamp {
   readonly converter: number;
   readonly files: Readonly<Record<string, FileStamp>>;
 }
 
 /**
- * GGUF file with the content of a folder in the Hugging Face format. It is made once, and again when the content
- * of a file changes; its path stays the same.
+ * GGUF file made from a source. It is made once, and again when the content of a file changes; its path stays the
+ * same.
  *
  * @returns its path
  * @throws {ModelFolderError}; {TrainerError} `trainer.disk_full`
  */
-export async function convertedFolder(path: string, options: ConversionOptions): Promise<string> {
-  const { directory } = options;
-  const copy = copyOf(path, directory);
+export async function modelCopy(source: CopySource, options: CopyOptions): Promise<string> {
+  const copy = copyPath(source, options.directory);
   const last = readStamp(copy);
-  const before = folderFiles(path);
+  const before = source.files();
   if (last !== null && isUnchanged(last, before)) return copy;
   const found = last === null ? null : await withDigests(before, options.signal);
-  if (found === null || contentOf(found) !== contentOf(last!.files)) await convert(path, copy, options);
+  if (found === null || contentOf(found) !== contentOf(last!.files)) await write(source, copy, options);
   const files = found ?? (await withDigests(before, options.signal));
-  if (!isUnchanged({ converter: CONVERTER, files }, folderFiles(path)))
+  if (!isUnchanged({ converter: CONVERTER, files }, source.files()))
     throw new ModelFolderError('a file changed while it was converted: start again');
   const stamp: Stamp = { converter: CONVERTER, files };
   replaceFile(stampFileOf(copy), `${JSON.stringify(stamp, null, 2)}\n`);
   return copy;
 }
 
-/** Place of a folder's GGUF file; it is there only once the folder was converted. @throws {ModelFolderError} */
-export function copyOf(path: string, directory: string): string {
-  const real = realpathSync(path);
-  const label = folderLabel(real)
-    .replaceAll(/[^\w.-]/g, '_')
-    .slice(0, 100);
-  const digest = createHash('sha256').update(real).digest('hex').slice(0, 8);
-  return join(directory, `${label}.${digest}.gguf`);
+/** Place of a source's GGUF file; it is there only once it was made. */
+export function copyPath({ label, places }: CopySource, directory: string): string {
+  const name = label.replaceAll(/[^\w.-]/g, '_').slice(0, 100);
+  const digest = createHash('sha256').update(places.join('\0')).digest('hex').slice(0, 8);
+  return join(directory, `${name}.${digest}.gguf`);
 }
 
-async function convert(path: string, copy: string, { signal, onConvert }: ConversionOptions): Promise<void> {
-  using folder = ModelFolder.open(path);
-  const sizeBytes = folder.tensors.reduce((sum, tensor) => sum + tensor.sizeBytes, 0);
+async function write(source: CopySource, copy: string, { signal, onCopy }: CopyOptions): Promise<void> {
+  using opened = source.open();
   mkdirSync(dirname(copy), { recursive: true });
   const temporary = `${copy}.partial`;
   rmSync(temporary, { force: true });
-  requireSpace(dirname(copy), sizeBytes);
-  onConvert?.(copy, sizeBytes);
-  // The stamp goes first: without it, an interrupted replacement is converted again.
+  requireSpace(dirname(copy), opened.sizeBytes);
+  onCopy?.(copy, opened.sizeBytes);
+  // The stamp goes first: without it, an interrupted replacement is made again.
   rmSync(stampFileOf(copy), { force: true });
   try {
-    using writer = new GgufWriter(temporary, folder.metadata, folder.tensors);
-    for (const tensor of folder.tensors) {
+    for (const _ of opened.write(temporary)) {
       await turn();
       signal?.throwIfAborted();
-      writer.addBytes(tensor.bytes());
     }
-    writer.finish();
     syncFile(temporary);
     renameSync(temporary, copy);
     syncDirectory(dirname(copy));
@@ -122,7 +128,7 @@ function readStamp(copy: string): Stamp | null {
   }
 }
 
-function isUnchanged({ files }: Stamp, now: ReturnType<typeof folderFiles>): boolean {
+function isUnchanged({ files }: Stamp, now: ReadonlyMap<string, SourceFile>): boolean {
   const names = Object.keys(files);
   return (
     names.length === now.size &&
@@ -136,7 +142,7 @@ function isUnchanged({ files }: Stamp, now: ReturnType<typeof folderFiles>): boo
 const contentOf = (files: Stamp['files']): string =>
   JSON.stringify(Object.entries(files).map(([name, { sha256 }]) => [name, sha256]));
 
-async function withDigests(files: ReturnType<typeof folderFiles>, signal?: AbortSignal): Promise<Stamp['files']> {
+async function withDigests(files: ReadonlyMap<string, SourceFile>, signal?: AbortSignal): Promise<Stamp['files']> {
   const stamped: Record<string, FileStamp> = {};
   for (const [name, { path, sizeBytes, modifiedMs }] of files) {
     const hash = createHash('sha256');
