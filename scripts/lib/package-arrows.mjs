@@ -33,5 +33,17 @@ export const TEST_ARROWS = { generation: ['engine', 'vllm'], vllm: ['engine'] };
 /** Packages that also run in a browser: their source (except tests) imports no Node modules. */
 export const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
 
-/** Entries of packages below their name that others may import; anything else below a name is private. */
-export const PUBLIC_ENTRIES = ['protocol/fields', 'protocol/json', 'sdk/rollouts'];
+/**
+ * Entries of packages below their name that others may import; anything else below a name is private. Those of
+ * `server`, `store`, `tinker` and `vllm` keep a start short: a process that needs only them loads no more.
+ */
+export const PUBLIC_ENTRIES = [
+  'protocol/fields',
+  'protocol/json',
+  'sdk/rollouts',
+  'server/settings',
+  'store/blobs',
+  'store/places',
+  'tinker/profiles',
+  'vllm/address',
+];

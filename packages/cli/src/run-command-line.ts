@@ -1,4 +1,4 @@
-import { SERVICE_VERSION } from '@trainyard/server';
+import { SERVICE_VERSION } from '@trainyard/server/settings';
 import type { Command } from 'commander';
 
 import { COMMANDS } from './commands.ts';

@@ -1,6 +1,5 @@
 export {
   type ListPage,
-  NAME_PATTERN,
   type PageQuery,
   PageQuerySchema,
   type EventPageQuery,
@@ -35,6 +34,7 @@ export {
   ToolSchema,
 } from './inference/chat-completion.ts';
 export { didYouMean } from './fields/did-you-mean.ts';
+export { NAME_PATTERN } from './fields/name-pattern.ts';
 export { REQUEST_LIMITS } from './fields/request-limits.ts';
 export { SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';

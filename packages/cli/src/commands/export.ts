@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 import { formatMegabytes } from '@trainyard/protocol/fields';
-import { exportBase, makeFolders } from '@trainyard/server';
+import { makeFolders } from '@trainyard/server/settings';
 import type { ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
@@ -165,6 +165,7 @@ async function exportBaseTo(
       numThreads: availableParallelism(),
     };
     const log = (line: string) => void process.stderr.write(`${line}\n`);
+    const { exportBase } = await import('@trainyard/server');
     const { files, parity } = await withProgress(`writing ${name} as ${form.format}`, () =>
       exportBase(request, { signal, log }),
     );

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 
 import type { ApiKeyObject, CreatedKeyObject, KeyLimitsRequest } from '@trainyard/sdk';
-import { findRunningService, OfflineKeys, resolveConfig, type ServiceConfig } from '@trainyard/server';
+import { findRunningService, resolveConfig, type ServiceConfig } from '@trainyard/server/settings';
 import type { Command } from 'commander';
 
 import { attentiveClient } from '../terminal/attentive-client.ts';
@@ -223,6 +223,7 @@ async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
   }
   if (!existsSync(dataDirectory))
     throw new CommandError(`no data folder ${dataDirectory}; pass --data-dir, or --url of a service`);
+  const { OfflineKeys } = await import('@trainyard/server');
   return await OfflineKeys.open(config);
 }
 

@@ -1,5 +1,5 @@
 import { formatMegabytes } from '@trainyard/protocol/fields';
-import { backUpData, restoreData } from '@trainyard/server';
+import type { backUpData } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { interruption } from '../terminal/interrupted.ts';
@@ -26,6 +26,7 @@ export function backupCommand(): Command {
   return addSettingOptions(backup).action(async (folder: string, { json, ...settings }: BackupOptions) => {
     // Written files are private to their owner.
     process.umask(0o077);
+    const { backUpData } = await import('@trainyard/server');
     const manifest = await backUpData(settingsOf(settings), folder, { signal: interruption() });
     report(folder, manifest, json === true, 'written to');
   });
@@ -43,6 +44,7 @@ export function restoreCommand(): Command {
   ]);
   return addSettingOptions(restore).action(async (folder: string, { json, ...settings }: BackupOptions) => {
     process.umask(0o077);
+    const { restoreData } = await import('@trainyard/server');
     const manifest = await restoreData(settingsOf(settings), folder, { signal: interruption() });
     report(folder, manifest, json === true, 'restored from');
   });

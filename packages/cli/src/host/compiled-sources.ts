@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const PACKAGES = resolve(import.meta.dirname, '../../..');
+const DASHBOARD = join(PACKAGES, 'dashboard/src');
 const NO_PART_OF_THE_SERVICE = /\.(test|test-d|suite|fixture)\.ts$|[\\/]testing[\\/]/;
 /** First imported module: the others are loaded and compiled, and none of them runs. */
 const END = 'data:text/javascript,process.exit(0)';
@@ -50,9 +51,11 @@ export function compileSources(folder: string): void {
 }
 
 function sourcesOfService(): string[] {
-  return globSync('*/src/**/*.ts', { cwd: PACKAGES, exclude: ['dashboard/**'] })
-    .filter((path) => !NO_PART_OF_THE_SERVICE.test(path))
-    .map((path) => join(PACKAGES, path));
+  return readdirSync(PACKAGES)
+    .map((name) => join(PACKAGES, name, 'src'))
+    .filter((source) => source !== DASHBOARD && existsSync(source))
+    .flatMap((source) => readdirSync(source, { recursive: true, encoding: 'utf8' }).map((path) => join(source, path)))
+    .filter((path) => path.endsWith('.ts') && !NO_PART_OF_THE_SERVICE.test(path));
 }
 
 /** Version of a file, which differs after every change. */

@@ -1,5 +1,5 @@
 import { formatMegabytes } from '@trainyard/protocol/fields';
-import { digestOf, moveData, type TableDigest } from '@trainyard/server';
+import type { TableDigest } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { UsageError } from '../terminal/command-error.ts';
@@ -43,19 +43,29 @@ function moveCommand(): Command {
       throw new UsageError('--blobs-from and --blobs-to must be used together');
     const blobs =
       blobsFrom === undefined || blobsTo === undefined ? null : { from: blobsFrom, to: blobsTo, region: bucketRegion };
+    const { digestOf, moveData } = await import('@trainyard/server');
     const { tables, files } = await moveData({ from, to, blobs }, { signal: interruption() });
     const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-    if (json === true) printJson({ digest: digestOf(tables), tables, files: { number: files.length, sizeBytes } });
-    else printReport(tables, files.length, sizeBytes);
+    const digest = digestOf(tables);
+    if (json === true) printJson({ digest, tables, files: { number: files.length, sizeBytes } });
+    else printReport({ tables, digest, numFiles: files.length, sizeBytes });
   });
 }
 
-function printReport(tables: readonly TableDigest[], numFiles: number, sizeBytes: number): void {
+interface MoveReport {
+  readonly tables: readonly TableDigest[];
+  /** of all tables */
+  readonly digest: string;
+  readonly numFiles: number;
+  readonly sizeBytes: number;
+}
+
+function printReport({ tables, digest, numFiles, sizeBytes }: MoveReport): void {
   const columns = [{ title: 'table' }, { title: 'rows', isNumber: true }, { title: 'digest' }];
-  const lines = tables.map(({ table, numRows, digest }) => [table, String(numRows), digest.slice(0, 16)]);
+  const lines = tables.map((table) => [table.table, String(table.numRows), table.digest.slice(0, 16)]);
   process.stdout.write(tableOf(columns, lines, widthOf(process.stdout)));
   const rows = tables.reduce((sum, { numRows }) => sum + numRows, 0);
-  process.stdout.write(`\n${rows} rows, digest ${digestOf(tables)}, the same in both\n`);
+  process.stdout.write(`\n${rows} rows, digest ${digest}, the same in both\n`);
   if (numFiles > 0)
     process.stdout.write(`${numFiles} files of blobs, ${formatMegabytes(sizeBytes)}, each checked by its SHA-256\n`);
 }

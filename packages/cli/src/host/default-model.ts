@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { dataPaths, type ServiceConfig } from '@trainyard/server';
+import { dataPaths, type ServiceConfig } from '@trainyard/server/settings';
 
 import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
 

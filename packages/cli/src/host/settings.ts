@@ -7,7 +7,7 @@ import {
   settingRow,
   type ServiceConfig,
   type SettingName,
-} from '@trainyard/server';
+} from '@trainyard/server/settings';
 import type { Command } from 'commander';
 
 /** Values of the options from {@link addSettingOptions}; a switch is true, a list all its values. */

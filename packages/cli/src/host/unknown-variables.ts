@@ -1,5 +1,5 @@
 import { didYouMean } from '@trainyard/protocol/fields';
-import { SETTING_NAMES, settingVariable } from '@trainyard/server';
+import { SETTING_NAMES, settingVariable } from '@trainyard/server/settings';
 
 const SETTING_VARIABLES = SETTING_NAMES.map(settingVariable);
 

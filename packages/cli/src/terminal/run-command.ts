@@ -1,5 +1,5 @@
 import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
-import { ServerError } from '@trainyard/server';
+import { ServerError } from '@trainyard/server/settings';
 import { type Command, CommanderError } from 'commander';
 
 import { isNothingListening } from './attentive-client.ts';

@@ -1,5 +1,11 @@
 import type { Trainyard } from '@trainyard/sdk';
-import { dataPaths, findRunningService, readKeyFile, resolveConfig, type ServiceConfig } from '@trainyard/server';
+import {
+  dataPaths,
+  findRunningService,
+  readKeyFile,
+  resolveConfig,
+  type ServiceConfig,
+} from '@trainyard/server/settings';
 import type { Command } from 'commander';
 
 import { attentiveClient } from './attentive-client.ts';

@@ -24,6 +24,7 @@ export { didYouMean } from './did-you-mean.ts';
 export { type Form, LARGEST_SINGLE, type ValueOf, unfitness } from './form.ts';
 export { LEAST_LORA_ALPHA } from './lora-alpha.ts';
 export { formatMegabytes } from './megabytes.ts';
+export { NAME_PATTERN } from './name-pattern.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export {
   briefly,

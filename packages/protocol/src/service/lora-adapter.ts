@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox';
 
-import { NAME_PATTERN, optionalNullable } from '../shape/schema.ts';
+import { NAME_PATTERN } from '../fields/name-pattern.ts';
+import { optionalNullable } from '../shape/schema.ts';
 
 /** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name, as in vLLM. */
 

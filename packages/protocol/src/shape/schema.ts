@@ -25,19 +25,6 @@ export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'ob
  */
 export const WELL_FORMED_PATTERN = '^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
-/**
- * Pattern of such a character, without the separators of a model name (`/`, `:`, `@`) and control characters.
- * @param others also excluded
- */
-const nameCharacter = (others: string): string =>
-  `(?:[^${others}/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
-
-/**
- * Name of these characters other than `.` and `..`, which are steps in a URL. Without look-ahead, which some
- * pattern engines lack.
- */
-export const NAME_PATTERN = `^(?:\\.*${nameCharacter('.')}${nameCharacter('')}*|\\.{3,})$`;
-
 export const PageQuerySchema = Type.Object({
   after: Type.Optional(
     Type.String({

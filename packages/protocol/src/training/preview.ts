@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox';
+import { NAME_PATTERN } from '../fields/name-pattern.ts';
 import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
 import {
   listPageSchema,
-  NAME_PATTERN,
   NamedStepSchema,
   nullable,
   optionalNullable,

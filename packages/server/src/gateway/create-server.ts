@@ -71,7 +71,7 @@ import { trainingJobRoutes } from './routes/training/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/training/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './parts/server-parts.ts';
 import { compileValidator, toValidationItems, type ValidatedPart } from '../seams/faults/validation.ts';
-import { DEFAULT_MAX_LOGPROBS } from './forms/shared/logprob-limit.ts';
+import { DEFAULT_MAX_LOGPROBS } from '../seams/contract/max-logprobs.ts';
 import { speaksAnthropic, toMessagesError } from './forms/messages/error.ts';
 
 /** Node refuses longer ones, so every name in a path reaches its route, which has its own limit. */

@@ -24,7 +24,7 @@ import { openMachineWatch } from './machine/machine-watch.ts';
 import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { createMetricsServer } from './parts/metrics-server.ts';
-import { refuseMissingModels } from './settings/model-settings.ts';
+import { refuseMissingModels } from './settings/model-files.ts';
 import { prepareModels } from './parts/prepare-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';

@@ -24,7 +24,7 @@ import { scoreInChild } from '../hosts/pool/score-in-child.ts';
 import { remoteJobWorkers, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
 import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
-import { refuseMissingModels } from './settings/model-settings.ts';
+import { refuseMissingModels } from './settings/model-files.ts';
 import { prepareModels } from './parts/prepare-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';

@@ -1,4 +1,4 @@
-import { type BlobLocation, BUCKET_KEY_VARIABLES } from '@trainyard/store';
+import { type BlobLocation, BUCKET_KEY_VARIABLES } from '@trainyard/store/blobs';
 
 /**
  * Environment variables passed to every host and thread: paths of programs and libraries, locale and time zone, certificate authorities,

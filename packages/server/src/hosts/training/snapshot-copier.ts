@@ -1,7 +1,8 @@
 import { copyFile, link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { type Blobs, type JobSnapshot, StoreError } from '@trainyard/store';
+import type { JobSnapshot } from '@trainyard/store';
+import { type Blobs, StoreError } from '@trainyard/store/blobs';
 import { linkSnapshot, placeSnapshot, TrainerError } from '@trainyard/trainer';
 
 /** Folder below that of a job's snapshots. */

@@ -6,7 +6,7 @@ import {
   TrainerError,
   type TrainingParts,
 } from '@trainyard/trainer';
-import { type Blobs, StoreError } from '@trainyard/store';
+import { type Blobs, StoreError } from '@trainyard/store/blobs';
 
 import { isPassing } from '../../seams/faults/passing-fault.ts';
 import { readSftExamples } from '../../training-data/stored/sft-blob.ts';

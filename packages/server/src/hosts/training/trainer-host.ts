@@ -5,7 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { type BucketRequest, openBlobs } from '@trainyard/store';
+import type { BucketRequest } from '@trainyard/store';
+import { openBlobs } from '@trainyard/store/blobs';
 import { askMaxRank } from '@trainyard/tinker';
 import { requireBf16 } from '@trainyard/trainer';
 

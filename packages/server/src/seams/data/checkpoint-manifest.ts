@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 
-import { type LoraShape, type Model, replaceFile } from '@trainyard/store';
+import type { LoraShape, Model } from '@trainyard/store';
+import { replaceFile } from '@trainyard/store/places';
 
 export const MANIFEST_FILE = 'checkpoint.json';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { accessSync, chmodSync, constants, lstatSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { createFile, makeFolders, replaceFile } from '@trainyard/store';
+import { createFile, makeFolders, replaceFile } from '@trainyard/store/places';
 
 import { DiskReserve } from './disk-reserve.ts';
 import { ServerError } from '../faults/server-error.ts';

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { fillSpace } from '@trainyard/store';
+import { fillSpace } from '@trainyard/store/places';
 
 /** A start writes some 100 KB: its lock, its member row, the log of the database. */
 const RESERVE_BYTES = 8 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { replaceFile } from '@trainyard/store';
+import { replaceFile } from '@trainyard/store/places';
 
 /** `secret`: null without a usable file; `problem`: the reason and its remedy in one line. */
 export interface KeyFile {

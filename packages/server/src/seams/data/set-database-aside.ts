@@ -1,7 +1,7 @@
 import { existsSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { syncFolder } from '@trainyard/store';
+import { syncFolder } from '@trainyard/store/places';
 
 /** @returns the new path */
 export function setDatabaseAside(path: string, why: string): string {

@@ -4,7 +4,8 @@ import { copyPath, copySource } from '@trainyard/trainer';
 
 import { inspectInChild } from '../../hosts/pool/inspect-in-child.ts';
 import type { ServiceConfig } from '../settings/config.ts';
-import { type ModelConfig, refuseMissingModels } from '../settings/model-settings.ts';
+import { refuseMissingModels } from '../settings/model-files.ts';
+import type { ModelConfig } from '../settings/model-settings.ts';
 import { hostOptionsOf } from '../parts/open-inference.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';
 

@@ -4,7 +4,7 @@ import { copySource, DEFAULT_LORA_CONFIG, type ExportResult, modelCopy } from '@
 
 import { ComputeArbiter } from '../../hosts/computing/compute-arbiter.ts';
 import { EmbeddedTransfers } from '../../hosts/transfers/embedded-transfers.ts';
-import { modelFault } from '../settings/model-settings.ts';
+import { modelFault } from '../settings/model-files.ts';
 
 interface ExportCall {
   readonly signal: AbortSignal;

@@ -1,5 +1,5 @@
 import type { Blobs, Store, TrainerLimits } from '@trainyard/store';
-import { TINKER_PROFILES } from '@trainyard/tinker';
+import { TINKER_PROFILES } from '@trainyard/tinker/profiles';
 
 import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../../hosts/computing/niceness.ts';

@@ -6,7 +6,7 @@ import { TINY_ARCHITECTURES, writeTinyFolder } from '@trainyard/trainer/testing'
 import { afterAll, beforeEach, expect, test } from 'vitest';
 
 import { resolveConfig } from '../settings/config.ts';
-import { refuseMissingModels } from '../settings/model-settings.ts';
+import { refuseMissingModels } from '../settings/model-files.ts';
 import { prepareModels } from './prepare-models.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-served-folder-'));

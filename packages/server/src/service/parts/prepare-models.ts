@@ -4,7 +4,8 @@ import { dataPaths } from '../../seams/data/data-directory.ts';
 import { ServerError } from '../../seams/faults/server-error.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import type { ServiceConfig } from '../settings/config.ts';
-import { modelFault, type ModelConfig } from '../settings/model-settings.ts';
+import { modelFault } from '../settings/model-files.ts';
+import type { ModelConfig } from '../settings/model-settings.ts';
 
 /**
  * Replaces folders in the Hugging Face format, and files with another chat template, by GGUF files made from them,

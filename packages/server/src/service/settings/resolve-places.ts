@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyard/store';
+import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyard/store/places';
 
 import { does, type Role } from '../../seams/contract/role.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';

@@ -1,4 +1,4 @@
-import { readServerAddress } from '@trainyard/vllm';
+import { readServerAddress } from '@trainyard/vllm/address';
 
 import { settingFault } from './setting-fault.ts';
 import type { ModelConfig } from './model-settings.ts';

@@ -1,5 +1,5 @@
 import type { WireHistory, WireSftLine, WireTrajectoryGroup } from '@trainyard/protocol';
-import { JsonLine } from '@trainyard/store';
+import { JsonLine } from '@trainyard/store/blobs';
 
 import { JsonText, toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { asWritten, keepSourceTexts, sourceTextOf } from '../../seams/json/source-texts.ts';

@@ -1,4 +1,5 @@
-import { choiceRecordId, recordIdByTokens, type RecordedSampling } from '@trainyard/store';
+import type { RecordedSampling } from '@trainyard/store';
+import { choiceRecordId, recordIdByTokens } from '@trainyard/store/blobs';
 import { isObject } from '../../seams/json/is-object.ts';
 
 /** A trajectory's choice that names the service's record of its sampling. */

@@ -1,5 +1,4 @@
 import { SftLineSchema, TEXT_PART_TYPES, type WireSftLine } from '@trainyard/protocol';
-import type { SftExample } from '@trainyard/trainer';
 import { readPythonArguments } from '@trainyard/generation';
 import { parse } from 'secure-json-parse';
 
@@ -11,7 +10,6 @@ import { isObject } from '../../seams/json/is-object.ts';
 import { keepSourceTexts } from '../../seams/json/source-texts.ts';
 import { lineFault, textLines } from '../../seams/json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
-import { pythonTools, pythonVariables } from '../../seams/chat/written-values.ts';
 import { writeArguments } from '../../seams/chat/written-arguments.ts';
 import { withReadableResults } from '../../seams/chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
@@ -37,15 +35,6 @@ export async function* readSftLines(
   for await (const { number, text } of textLines(chunks, place)) {
     if (text.trim() !== '') yield readLine(text, number, place);
   }
-}
-
-/** A checked line as the trainer reads it. */
-export function sftExampleOf({ messages, tools, chat_template_kwargs: variables }: WireSftLine): SftExample {
-  return {
-    messages: messages as SftExample['messages'],
-    tools: pythonTools(tools),
-    ...(variables ? { templateVariables: pythonVariables(variables) } : {}),
-  };
 }
 
 function readLine(text: string, number: number, place: Place): WireSftLine {

@@ -1,9 +1,7 @@
 import { quoting, REQUEST_LIMITS } from '@trainyard/protocol';
 
+import { DEFAULT_MAX_LOGPROBS } from '../../../seams/contract/max-logprobs.ts';
 import { conflict, named, type SharedField } from './conflict.ts';
-
-/** Default of the setting `maxLogprobs`, as in vLLM. */
-export const DEFAULT_MAX_LOGPROBS = 20;
 
 export interface LogprobLimits {
   /** Maximum entries per token that a request may ask for; -1 = the whole vocabulary. */

@@ -1,4 +1,4 @@
-import { NAME_PATTERN } from '@trainyard/protocol';
+import { NAME_PATTERN } from '@trainyard/protocol/fields';
 
 import { readRole, ROLE_FORM } from '../../../seams/contract/role.ts';
 import { URL_FORM, URL_PATTERN, type SettingRow } from '../setting-row.ts';

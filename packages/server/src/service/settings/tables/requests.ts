@@ -1,7 +1,6 @@
-import { REQUEST_LIMITS } from '@trainyard/protocol';
-import { LOGPROBS_MODES } from '@trainyard/protocol/fields';
+import { LOGPROBS_MODES, REQUEST_LIMITS } from '@trainyard/protocol/fields';
 
-import { DEFAULT_MAX_LOGPROBS } from '../../../gateway/forms/shared/logprob-limit.ts';
+import { DEFAULT_MAX_LOGPROBS } from '../../../seams/contract/max-logprobs.ts';
 import type { SettingRow } from '../setting-row.ts';
 
 export const REQUESTS = {

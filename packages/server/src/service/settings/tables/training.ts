@@ -1,4 +1,4 @@
-import { TINKER_PROFILES, type TinkerProfileName } from '@trainyard/tinker';
+import { TINKER_PROFILES, type TinkerProfileName } from '@trainyard/tinker/profiles';
 
 import { URL_FORM, URL_PATTERN, type SettingRow } from '../setting-row.ts';
 
