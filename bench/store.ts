@@ -89,13 +89,23 @@ async function deletion({ store, entityId }: Subject): Promise<string> {
   const made = await store.models.create({ entityId, project: 'p', name: 'large', baseModel: 'b', lora });
   if (made.kind !== 'created') throw new Error('there is a large model already');
   const rewards = Array.from({ length: 125 }, () => Array.from({ length: 8 }, (_, index) => index / 8));
-  const prompts = rewards.map((group, index) => group.map(() => `${index}`.padStart(32, '0')));
+  const contents = rewards.map((group, index) =>
+    group.map(() => ({
+      promptDigest: `${index}`.padStart(32, '0'),
+      question: `What is ${index} times 17?`,
+      reply: 'I think that it is 289. '.repeat(8),
+      numTurns: 1,
+      numTokens: 50,
+      finishReason: 'stop',
+      metrics: { words: 12 },
+    })),
+  );
   for (let added = 0; added < NUM_TRAJECTORIES; added += 1000) {
     const log = { modelId: made.model.id, split: 'val', blobKey: `logs/${added}`, metrics: { 'val/reward': added } };
     await store.trajectories.recordLog({
       ...log,
       rewards,
-      prompts,
+      contents,
       numGroups: 125,
       numTrajectories: 1000,
       numExceptions: 0,

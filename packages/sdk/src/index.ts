@@ -15,6 +15,7 @@ export {
   TrainyardTimeoutError,
   UnprocessableEntityError,
 } from './http/errors.ts';
+export { isSampledChoice, promptLength } from '@trainyard/protocol/fields';
 export type { WatchOptions } from './http/follow-events.ts';
 export type { Outage, OutageOptions } from './http/outage.ts';
 export type { Page, PagePromise } from './http/page.ts';

@@ -5,17 +5,16 @@ import { Link } from 'wouter';
 
 import { rolloutQuery } from '../api/rollouts.ts';
 import { formatValue } from '../components/numbers.ts';
-import { conversationOf, turnText } from '../rollouts/conversation.ts';
+import { conversationOf, questionOf, turnText } from '../rollouts/conversation.ts';
 
-/** Number of last messages shown; the rollout's page has the rest. */
-const NUM_SHOWN = 2;
-
-/** The last messages and the reward of one rollout. */
+/** The question, the last reply and the reward of one rollout. */
 export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
   const { data } = useQuery(rolloutQuery(trajectory.id));
   const all = data === undefined ? null : (conversationOf(data.content ?? {})[0]?.turns ?? []);
-  const turns = all?.slice(-NUM_SHOWN) ?? null;
-  const numBefore = (all?.length ?? 0) - NUM_SHOWN;
+  const question = all === null ? undefined : questionOf(all.filter(({ isOfPrompt }) => isOfPrompt));
+  const reply = all?.findLast(({ isOfPrompt, role }) => !isOfPrompt && role === 'assistant');
+  const turns = all === null ? null : [question, reply].filter((turn) => turn !== undefined);
+  const numLeftOut = (all?.length ?? 0) - (turns?.length ?? 0);
   return (
     <article className="card rollout-card">
       <header>
@@ -30,9 +29,9 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
         <p className="soft">Its messages were removed with old data.</p>
       ) : (
         <>
-          {numBefore > 0 ? (
+          {numLeftOut > 0 ? (
             <small className="soft">
-              {numBefore} {numBefore === 1 ? 'message' : 'messages'} before
+              {numLeftOut} more {numLeftOut === 1 ? 'message' : 'messages'}
             </small>
           ) : null}
           <dl className="rollout-words" tabIndex={0} aria-label={`Messages of the ${title.toLowerCase()}`}>

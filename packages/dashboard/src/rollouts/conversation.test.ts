@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 
-import { conversationOf, finalReply, promptTurns, turnText } from './conversation.ts';
+import {
+  commonStart,
+  conversationOf,
+  finalReply,
+  numSharedTurns,
+  promptTurns,
+  questionOf,
+  turnText,
+} from './conversation.ts';
 
 const CONTENT = {
   messages_and_choices: [
@@ -55,6 +63,33 @@ test('the last reply and the prompt are separated', () => {
   expect(finalReply([{ turns: histories[0]!.turns.slice(0, 3), tools: [] }])).toBe('weather({"city":"Rome"})');
   expect(promptTurns(histories).map(({ role }) => role)).toEqual(['system', 'user']);
   expect(finalReply([])).toBe('');
+});
+
+test('examples are part of the prompt; messages that all prompts share are counted', () => {
+  const asked = (question: string) =>
+    promptTurns(
+      conversationOf({
+        messages_and_choices: [
+          { role: 'user', content: '1 + 1?' },
+          { role: 'assistant', content: '2' },
+          { role: 'user', content: question },
+          { token_ids: [1], finish_reason: 'stop', message: { role: 'assistant', content: '4' } },
+        ],
+      }),
+    );
+  const prompt = asked('2 + 2?');
+  expect(prompt).toHaveLength(3);
+  expect(questionOf(prompt)?.content).toBe('2 + 2?');
+  expect(numSharedTurns(prompt, [asked('3 + 3?'), asked('4 + 4?')])).toBe(2);
+  expect(numSharedTurns(prompt, [asked('2 + 2?')])).toBe(2);
+  expect(numSharedTurns(prompt, [prompt.slice(2)])).toBe(2);
+  expect(numSharedTurns(prompt, [])).toBe(2);
+  expect(numSharedTurns(conversationOf(CONTENT)[0]!.turns.slice(0, 2), [])).toBe(0);
+  expect(commonStart([prompt, asked('3 + 3?')])).toHaveLength(2);
+  expect(commonStart([])).toEqual([]);
+  expect(numSharedTurns([], [])).toBe(0);
+  expect(numSharedTurns([], [prompt])).toBe(0);
+  expect(questionOf([])).toBeUndefined();
 });
 
 test('unknown content is shown as it was sent', () => {

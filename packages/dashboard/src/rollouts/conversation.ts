@@ -1,3 +1,5 @@
+import { isSampledChoice, promptLength } from '@trainyard/sdk';
+
 /** A tool call of a reply. */
 export interface ToolCall {
   readonly name: string;
@@ -13,6 +15,8 @@ export interface Turn {
   readonly calls: readonly ToolCall[];
   /** True for sampled replies, which are trained on. */
   readonly isSampled: boolean;
+  /** True before the first sampled reply: replies there are examples. */
+  readonly isOfPrompt: boolean;
   readonly finishReason: string | null;
   /** Its index in its history. */
   readonly item: number;
@@ -30,10 +34,12 @@ export function conversationOf(content: Readonly<Record<string, unknown>>): Conv
   const more = content['additional_histories'];
   const histories = [content, ...(Array.isArray(more) ? more.filter(isObject) : [])];
   return histories.map((history) => {
-    const items = history['messages_and_choices'];
+    const sent = history['messages_and_choices'];
+    const items = Array.isArray(sent) ? sent : [];
+    const numOfPrompt = promptLength(items);
     const tools = history['tools'];
     return {
-      turns: (Array.isArray(items) ? items : []).map(turnOf),
+      turns: items.map((item, index) => turnOf(item, index, index < numOfPrompt)),
       tools: (Array.isArray(tools) ? tools : []).map((tool) => nameOf(tool)),
     };
   });
@@ -52,26 +58,49 @@ export function turnText({ content, calls }: Turn): string {
   return [content, ...called].filter((text) => text !== '').join('\n');
 }
 
-/** The messages of a prompt, before the model's first reply. */
+/** The messages of a prompt, before the first sampled reply. */
 export function promptTurns(histories: readonly ConversationHistory[]): readonly Turn[] {
-  const turns = histories[0]?.turns ?? [];
-  const first = turns.findIndex(({ role }) => role === 'assistant');
-  return first < 0 ? turns : turns.slice(0, first);
+  return (histories[0]?.turns ?? []).filter(({ isOfPrompt }) => isOfPrompt);
 }
 
-function turnOf(item: unknown, index: number): Turn {
+/** The question of a prompt: its last user message, or its last message. */
+export function questionOf(prompt: readonly Turn[]): Turn | undefined {
+  return prompt.findLast(({ role }) => role === 'user') ?? prompt.at(-1);
+}
+
+/**
+ * Number of leading messages that are not the prompt's own: those that it shares with all others, and its
+ * examples. Its last message is always its own.
+ */
+export function numSharedTurns(prompt: readonly Turn[], others: readonly (readonly Turn[])[]): number {
+  const numOfExamples = prompt.findLastIndex(({ role }) => role === 'assistant') + 1;
+  const numOfAll = others.length === 0 ? 0 : commonStart([prompt, ...others]).length;
+  return Math.max(0, Math.min(Math.max(numOfExamples, numOfAll), prompt.length - 1));
+}
+
+/** The leading messages that all have in common. */
+export function commonStart(all: readonly (readonly Turn[])[]): readonly Turn[] {
+  const [first = [], ...others] = all;
+  const end = first.findIndex((turn, index) => !others.every((other) => isEqual(other[index], turn)));
+  return end < 0 ? first : first.slice(0, end);
+}
+
+function isEqual(one: Turn | undefined, other: Turn): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function turnOf(item: unknown, index: number, isOfPrompt: boolean): Turn {
   const outer = isObject(item) ? item : {};
   const isChoice = isObject(outer['message']);
   const message = isChoice ? (outer['message'] as Record<string, unknown>) : outer;
   const calls = message['tool_calls'];
-  const hasTokens =
-    isObject(outer['logprobs']) || Array.isArray(outer['token_ids']) || typeof outer['record_id'] === 'string';
   return {
     role: typeof message['role'] === 'string' ? message['role'] : isChoice ? 'assistant' : 'unknown',
     content: isObject(item) ? textOf(message['content'] ?? message['refusal']) : JSON.stringify(item),
     reasoning: textOf(message['reasoning'] ?? message['reasoning_content']),
     calls: (Array.isArray(calls) ? calls : []).map(callOf),
-    isSampled: (isChoice || message['role'] === 'assistant') && hasTokens,
+    isSampled: isSampledChoice(item),
+    isOfPrompt,
     finishReason: typeof outer['finish_reason'] === 'string' ? outer['finish_reason'] : null,
     item: index,
   };

@@ -1,4 +1,5 @@
 import './group-list.css';
+import './group-view.css';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef } from 'react';
 import { Link } from 'wouter';
@@ -52,10 +53,14 @@ function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: G
   const { number, rollouts, best, worst, mean, reason } = group;
   const isLog = rollouts[0]?.job_id === null;
   const spread = best - worst;
+  const question = rollouts[0]?.question ?? null;
   return (
     <div className="group-row">
       <div className="group-head">
-        <h2>Group {number}</h2>
+        <h2>
+          Group {number}
+          {question === null ? null : <span className="group-question">{question}</span>}
+        </h2>
         <span className="soft">
           {rollouts.length} rollouts, {formatValue(worst)} to {formatValue(best)}, mean {formatValue(mean)}
         </span>

@@ -1,6 +1,6 @@
 import './group-view.css';
-import { useQuery } from '@tanstack/react-query';
-import type { TrajectoryObject } from '@trainyard/sdk';
+import { useQueries, useQuery } from '@tanstack/react-query';
+import type { TrajectoryContent, TrajectoryObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { rolloutQuery } from '../api/rollouts.ts';
@@ -8,19 +8,36 @@ import { Button } from '../components/button.tsx';
 import { Fault } from '../components/fault.tsx';
 import { formatValue } from '../components/numbers.ts';
 import { StatusDot } from '../components/status-dot.tsx';
-import { conversationOf, promptTurns } from './conversation.ts';
+import { commonStart, conversationOf, numSharedTurns, promptTurns, questionOf, type Turn } from './conversation.ts';
 import { outcomeWords } from './outcome-words.ts';
 import type { GroupOfRollouts } from './rollout-groups.ts';
+import { FoldedTurns } from './folded-turns.tsx';
 import { Turns } from './turns.tsx';
 
 /** Maximum rollouts side by side; each is loaded by itself. */
 const MAX_COLUMNS = 16;
+/** Other prompts of the job or log compared to find the messages that all share. */
+const MAX_OTHERS = 3;
 
 /** The rollouts of a group side by side, the best first, below their prompt. */
-export function GroupView({ group, onClose }: { group: GroupOfRollouts; onClose: () => void }) {
+export function GroupView({
+  group,
+  groups,
+  onClose,
+}: {
+  group: GroupOfRollouts;
+  /** All groups of the step. */
+  groups: readonly GroupOfRollouts[];
+  onClose: () => void;
+}) {
   const first = group.rollouts[0]!;
-  const { data } = useQuery(rolloutQuery(first.id));
-  const prompt = data?.content == null ? [] : promptTurns(conversationOf(data.content));
+  const shown = group.rollouts.slice(0, MAX_COLUMNS);
+  const own = useQueries({ queries: shown.map(({ id }) => rolloutQuery(id)) });
+  // Replies without sampling data count as examples, and only some rollouts may have them.
+  const prompt = commonStart(own.map(({ data }) => promptOf(data?.content)).filter(({ length }) => length > 0));
+  const others = useQueries({ queries: otherPrompts(group, groups).map(rolloutQuery) });
+  const otherTurns = others.map((other) => promptOf(other.data?.content)).filter(({ length }) => length > 0);
+  const question = questionOf(prompt);
   const { long } = outcomeWords(group.reason, first.job_id === null);
   return (
     <section className="group-view" aria-label={`Group ${group.number}`}>
@@ -31,13 +48,15 @@ export function GroupView({ group, onClose }: { group: GroupOfRollouts; onClose:
       </div>
       {prompt.length === 0 ? null : (
         <details open>
-          <summary>Prompt</summary>
-          <Turns turns={prompt} />
+          <summary>
+            Prompt{question === undefined ? null : <b className="group-question">{question.content}</b>}
+          </summary>
+          <FoldedTurns turns={prompt} numShared={numSharedTurns(prompt, otherTurns)} />
         </details>
       )}
       <div className="group-columns" role="region" aria-label="Rollouts side by side" tabIndex={0}>
-        {group.rollouts.slice(0, MAX_COLUMNS).map((rollout) => (
-          <RolloutColumn key={rollout.id} rollout={rollout} />
+        {shown.map((rollout) => (
+          <RolloutColumn key={rollout.id} rollout={rollout} numOfPrompt={prompt.length} />
         ))}
       </div>
       {group.rollouts.length > MAX_COLUMNS ? (
@@ -49,11 +68,27 @@ export function GroupView({ group, onClose }: { group: GroupOfRollouts; onClose:
   );
 }
 
-function RolloutColumn({ rollout }: { rollout: TrajectoryObject }) {
+function promptOf(content: TrajectoryContent['content'] | undefined): readonly Turn[] {
+  return content == null ? [] : promptTurns(conversationOf(content));
+}
+
+/** Rollouts of other groups of the same job or log, each with another prompt. */
+function otherPrompts(group: GroupOfRollouts, groups: readonly GroupOfRollouts[]): string[] {
+  const first = group.rollouts[0]!;
+  const ids = new Map<string | null, string>();
+  for (const { rollouts } of groups) {
+    const { prompt_digest: digest, id, job_id: job, log_id: log } = rollouts[0]!;
+    const isOfSame = job === first.job_id && log === first.log_id;
+    if (isOfSame && digest !== first.prompt_digest && !ids.has(digest)) ids.set(digest, id);
+    if (ids.size === MAX_OTHERS) break;
+  }
+  return [...ids.values()];
+}
+
+function RolloutColumn({ rollout, numOfPrompt }: { rollout: TrajectoryObject; numOfPrompt: number }) {
   const { data, error } = useQuery(rolloutQuery(rollout.id));
   const words = outcomeWords(rollout.outcome, rollout.job_id === null);
   const histories = data?.content == null ? [] : conversationOf(data.content);
-  const prompt = promptTurns(histories);
   return (
     <article className="group-column">
       <header>
@@ -65,7 +100,7 @@ function RolloutColumn({ rollout }: { rollout: TrajectoryObject }) {
       </header>
       {error === null ? null : <Fault error={error} />}
       {data?.content === null ? <p className="soft">Its messages were removed with old data.</p> : null}
-      <Turns turns={(histories[0]?.turns ?? []).slice(prompt.length)} />
+      <Turns turns={(histories[0]?.turns ?? []).slice(numOfPrompt)} />
     </article>
   );
 }

@@ -29,6 +29,11 @@ function Comparison({ rollout, digest }: { rollout: TrajectoryContent; digest: s
   if (chosen === undefined) return <p className="soft">No other rollout of this model has the same prompt.</p>;
   return (
     <>
+      {rollout.question === null ? null : (
+        <p>
+          Same prompt: <b>{rollout.question}</b>
+        </p>
+      )}
       <label className="inline-field">
         Compare with
         <select

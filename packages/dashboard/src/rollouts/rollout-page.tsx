@@ -9,11 +9,11 @@ import { formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Words } from '../components/words.tsx';
-import { conversationOf } from './conversation.ts';
+import { conversationOf, numSharedTurns, promptTurns } from './conversation.ts';
 import { outcomeWords } from './outcome-words.ts';
 import { RolloutComparison } from './rollout-comparison.tsx';
 import { RolloutTokens } from './rollout-tokens.tsx';
-import { Turns } from './turns.tsx';
+import { FoldedTurns } from './folded-turns.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 const VIEWS = [
@@ -120,7 +120,7 @@ function Conversation({ rollout }: { rollout: TrajectoryContent }) {
               ))}
             </p>
           )}
-          <Turns turns={history.turns} />
+          <FoldedTurns turns={history.turns} numShared={numSharedTurns(promptTurns([history]), [])} />
         </section>
       ))}
     </>

@@ -161,7 +161,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
       {group === undefined ? (
         <GroupList groups={groups} onOpen={({ key }) => set('group', key)} />
       ) : (
-        <GroupView group={group} onClose={() => set('group', null)} />
+        <GroupView group={group} groups={groups} onClose={() => set('group', null)} />
       )}
     </>
   );

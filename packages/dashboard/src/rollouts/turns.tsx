@@ -15,10 +15,11 @@ export function Turns({ turns }: { turns: readonly Turn[] }) {
   return (
     <ol className="turns">
       {turns.map((turn) => (
-        <li key={turn.item} className="turn" data-role={turn.role}>
+        <li key={turn.item} className="turn" data-role={turn.isOfPrompt ? 'prompt' : turn.role}>
           <div className="turn-head">
             <strong>{NAMES[turn.role] ?? shownName(turn.role)}</strong>
-            {turn.isSampled ? <small className="soft">sampled</small> : null}
+            {turn.isSampled ? <small className="turn-tag">sampled</small> : null}
+            {turn.isOfPrompt && turn.role === 'assistant' ? <small className="soft">example</small> : null}
             {turn.finishReason === null || turn.finishReason === 'stop' ? null : (
               <small className="soft">ended by {turn.finishReason.replaceAll('_', ' ')}</small>
             )}

@@ -121,6 +121,13 @@ const listedTrajectory = {
   outcome: 'trained',
   advantage: 0.9,
   prompt_digest: '6f2c1a0d5b7e4c3f9a8d7e6b5c4d3e2f',
+  created_at: CREATED,
+  question: 'What is 17 times 23?',
+  excerpt: 'It is 391.',
+  num_turns: 1,
+  num_tokens: 12,
+  finish_reason: 'stop',
+  metrics: { num_words: 3 },
 };
 const serviceEvent = {
   id: 'mJ2x0cWkQ0aPq3nV8yT1Lg',

@@ -42,6 +42,7 @@ export {
   SAMPLING_FIELDS,
   type SamplingField,
 } from './sampling-fields.ts';
+export { isReply, isSampledChoice, logprobEntriesOf, promptLength } from './sampled-choice.ts';
 export {
   DEFAULT_PARAMS,
   DEFAULT_SAMPLING,

@@ -66,17 +66,31 @@ const TRAJECTORY = {
   }),
   prompt_digest: nullable(Type.String(), {
     description:
-      'Digest of the prompt: the messages before the first reply, and the tools. Equal for trajectories with the same prompt.',
+      'Digest of the prompt: the messages before the first sampled choice, and the tools. Equal for trajectories with the same prompt. Null if the data were removed by an earlier release, and until a new release has computed it again.',
+  }),
+  created_at: Type.Integer({ description: 'Time of its job or log, Unix seconds.' }),
+  question: nullable(Type.String(), {
+    description: 'Start of the last user message of its prompt. Null once the data were removed.',
+  }),
+  excerpt: nullable(Type.String(), {
+    description:
+      'Start of its last reply; in a list with `text`, the words around its first occurrence. Null once the data were removed.',
+  }),
+  num_turns: nullable(Type.Integer(), { description: 'Number of its replies. Null if unknown.' }),
+  num_tokens: nullable(Type.Integer(), {
+    description: 'Number of its sampled tokens, over all replies. Null if unknown.',
+  }),
+  finish_reason: nullable(Type.String(), {
+    description: 'Reason that its last reply ended, such as `stop` or `length`. Null if unknown.',
+  }),
+  metrics: Type.Unsafe<Record<string, number>>({
+    type: 'object',
+    additionalProperties: { type: 'number' },
+    description: 'Its own metrics, the first 32.',
   }),
 };
 
-const TrajectorySummarySchema = Type.Object(
-  {
-    ...TRAJECTORY,
-    excerpt: Type.Optional(Type.String({ description: 'With `text`: excerpt around its first occurrence.' })),
-  },
-  { title: 'TrajectorySummary' },
-);
+const TrajectorySummarySchema = Type.Object(TRAJECTORY, { title: 'TrajectorySummary' });
 export type TrajectoryObject = Static<typeof TrajectorySummarySchema>;
 export const TrajectorySummaryPageSchema = listPageSchema('TrajectorySummaryPage', TrajectorySummarySchema);
 

@@ -38,6 +38,7 @@ import { openTracker } from '../jobs/tracking/tracker-drivers.ts';
 import { openMachineWatch } from './machine/machine-watch.ts';
 import { CheckpointKeeper } from '../jobs/checkpoints/checkpoint-keeper.ts';
 import { orphanRules, Upkeep } from '../seams/data/upkeep.ts';
+import { ContentRefresh } from '../training-data/stored/refresh-contents.ts';
 import { registerApi } from '../cluster/members/register-api.ts';
 import { registerTrainer } from '../cluster/members/register-trainer.ts';
 import { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
@@ -235,6 +236,9 @@ export async function startService(
     cleanups.push(() => tracking?.stop());
     cleanups.push(() => upkeep.stop());
     upkeep.start();
+    const contents = new ContentRefresh({ store, blobs, log });
+    cleanups.push(() => contents.stop());
+    contents.start();
     cleanups.push(startUnloading({ store, inference, log }));
     // Remote trainers reach engines only through ports.
     if (config.database.kind === 'postgres' && does(role, 'engine'))

@@ -1,5 +1,5 @@
 import type { Store } from '../parts/store.ts';
-import { ALL_SCOPES, addJob, addModel, claim, claimExport, importAdapter, LORA, train } from './harness.ts';
+import { ALL_SCOPES, addJob, addModel, claim, claimExport, contentsOf, importAdapter, LORA, train } from './harness.ts';
 
 /** Fills every table: numbers at their limits, bytes, text of every plane, deleted rows. */
 export async function fillStore(store: Store): Promise<void> {
@@ -28,7 +28,10 @@ export async function fillStore(store: Store): Promise<void> {
   });
   await store.jobs.succeed(ended.id, ended.fencingToken, { directoryKey: null, digest: null, metrics: {} });
 
-  const trajectories = { rewards: [[1, -0.1], [1e-17]], prompts: [['d1', 'd2'], [null]] };
+  const trajectories = {
+    rewards: [[1, -0.1], [1e-17]],
+    contents: [[contentsOf('d1'), contentsOf('d2')], [contentsOf(null)]],
+  };
   await store.jobs.enqueue({
     modelId: model.id,
     kind: 'rl',

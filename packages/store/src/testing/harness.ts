@@ -5,6 +5,7 @@ import type { Adapter } from '../parts/transfers/adapters.ts';
 import type { ClaimedJob, ExportJob, TrainingJob } from '../parts/jobs/jobs.ts';
 import type { Model } from '../parts/models/models.ts';
 import type { Scope } from '../parts/keys/keys.ts';
+import type { TrajectoryContents } from '../parts/trajectories/trajectories.ts';
 import type { Store } from '../parts/store.ts';
 
 /** An empty database to test against; `open` returns another handle on the same data each time. */
@@ -92,6 +93,23 @@ export async function train(
     digest: directoryKey === null ? null : `digest of ${directoryKey}`,
     metrics,
   });
+}
+
+/** Contents of a trajectory with that prompt. */
+export function contentsOf(
+  promptDigest: string | null,
+  contents: Partial<TrajectoryContents> = {},
+): TrajectoryContents {
+  return {
+    promptDigest,
+    question: 'ä 🚂?',
+    reply: '42',
+    numTurns: 2,
+    numTokens: 9,
+    finishReason: 'stop',
+    metrics: { length: 0.5 },
+    ...contents,
+  };
 }
 
 export async function eventTypes(store: Store, jobId: string): Promise<string[]> {

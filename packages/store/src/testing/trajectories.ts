@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../parts/store.ts';
 import type { TrajectoryQuery } from '../parts/trajectories/trajectories.ts';
-import { addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+import { addModel, claim, contentsOf, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -66,7 +66,14 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         reward: 0.5,
         outcome: null,
         advantage: null,
+        createdAt: (await store.jobs.get(jobId))?.createdAt,
         promptDigest: null,
+        question: null,
+        reply: null,
+        numTurns: null,
+        numTokens: null,
+        finishReason: null,
+        metrics: {},
         blobKey: (await store.jobs.get(jobId))?.dataKey,
       });
       expect(await store.trajectories.get(`${logId}.0.0`)).toMatchObject({ jobId: null, logId, split: 'val' });
@@ -83,7 +90,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
           config: {},
           dataKey: `g/${numBlobs++}`,
           rewards,
-          prompts,
+          contents: prompts.map((group) => group.map((digest) => contentsOf(digest))),
         });
         return job?.id ?? '';
       };
@@ -97,6 +104,52 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await ids({ modelId, promptDigest: 'none' })).toEqual([]);
       expect(await store.trajectories.get(`${second}.0.0`)).toMatchObject({ promptDigest: null });
       expect(await store.trajectories.get(`${second}.1.0`)).toMatchObject({ promptDigest: 'a' });
+    });
+
+    it('contents come with a job or log, or are computed later, and their texts are removed with the data', async () => {
+      const { id: modelId } = await addModel(store);
+      const reads = async (id: string) => {
+        const record = await store.trajectories.get(id);
+        return record && { digest: record.promptDigest, question: record.question, numTokens: record.numTokens };
+      };
+      const known = await store.trajectories.recordLog({
+        modelId,
+        split: 'val',
+        blobKey: 'logs/known',
+        metrics: {},
+        numGroups: 1,
+        numTrajectories: 1,
+        numExceptions: 0,
+        rewards: [[1]],
+        contents: [[contentsOf('a', { numTokens: null })]],
+      });
+      expect(await store.trajectories.get(`${known!.id}.0.0`)).toMatchObject(contentsOf('a', { numTokens: null }));
+      const older = [await log(modelId, 'val', [[1, 2], [3]]), await log(modelId, 'val', [[4]])];
+      const listed = () => store.trajectories.listOutdatedContents(10);
+      expect((await listed()).map(({ setId }) => setId)).toEqual(older.toReversed());
+      expect((await store.trajectories.listOutdatedContents(1)).map(({ setId }) => setId)).toEqual([older[1]]);
+      const [first, second] = older as [string, string];
+      expect(await store.trajectories.replaceContents(first, 1, [[contentsOf('c')]])).toBe(true);
+      expect(await reads(`${first}.1.0`)).toEqual({ digest: null, question: null, numTokens: 9 });
+      expect(await ids({ modelId, promptDigest: 'c' })).toEqual([]);
+      expect(await store.trajectories.replaceContents(first, 0, [[contentsOf('b'), contentsOf(null)]])).toBe(true);
+      await store.trajectories.settleContents(first, 'kept');
+      expect(await reads(`${first}.1.0`)).toEqual({ digest: 'c', question: 'ä 🚂?', numTokens: 9 });
+      expect(await ids({ modelId, promptDigest: 'b' })).toEqual([`${first}.0.0`]);
+      expect(await store.trajectories.replaceContents(first, 0, [[contentsOf('late')]])).toBe(false);
+      clock.advance(DAY_MS);
+      await store.trajectories.expire(clock.read(), 10);
+      expect(await reads(`${first}.1.0`)).toEqual({ digest: 'c', question: null, numTokens: 9 });
+      const expired = await listed();
+      expect(new Set(expired.map(({ setId }) => setId))).toEqual(new Set([known!.id, first, second]));
+      for (const { setId, blobKey } of expired) {
+        expect(blobKey).toBeNull();
+        expect(await store.trajectories.replaceContents(first, 0, [[contentsOf('late')]])).toBe(false);
+        await store.trajectories.settleContents(setId, 'removed');
+      }
+      expect(await listed()).toEqual([]);
+      expect(await reads(`${first}.1.0`)).toEqual({ digest: 'c', question: null, numTokens: 9 });
+      expect(await reads(`${known!.id}.0.0`)).toEqual({ digest: 'a', question: null, numTokens: null });
     });
 
     it('a model with many is removed in parts, and readers see all or none of it meanwhile', async () => {

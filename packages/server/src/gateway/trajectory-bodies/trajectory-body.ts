@@ -8,7 +8,7 @@ import {
   type SentTrajectoryGroup,
   type WireTrajectoryGroup,
 } from '@trainyard/protocol';
-import type { Blobs, GroupPrompts, GroupRewards } from '@trainyard/store';
+import type { Blobs, GroupContents, GroupRewards } from '@trainyard/store';
 
 import { toRecordLines } from '../../training-data/choice-records/record-lines.ts';
 import {
@@ -22,7 +22,7 @@ import { keepSourceTexts } from '../../seams/json/source-texts.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
 import { computeLogMetrics } from '../../training-data/wire/log-metrics.ts';
-import { promptDigest } from '../../training-data/wire/prompt-digest.ts';
+import { trajectoryContents } from '../../training-data/wire/trajectory-contents.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../forms/exchanges/captured-exchanges.ts';
 import { groupLine } from '../../training-data/stored/stored-line.ts';
 import { writeArgumentsOf } from '../../seams/chat/written-arguments.ts';
@@ -77,8 +77,8 @@ export interface StoredGroups {
   /** Dropped calls of other models than the policy. */
   numForeignExchanges: number;
   rewards: GroupRewards;
-  /** Digests of their prompts. */
-  prompts: GroupPrompts;
+  /** Facts of their contents. */
+  contents: GroupContents;
 }
 
 /** A body with trajectory groups, parsed and valid by its schema, in this or another thread. */
@@ -155,11 +155,12 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
     const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
     refuseMore(MAX_METRICS, 'different metric names', Object.keys(metrics).length);
-    let prompts: GroupPrompts;
+    let contents: GroupContents;
+    const lengths = recordLengths(records);
     const blobs = await this.#openBlobs();
     try {
       await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
-      prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
+      contents = groups.map(({ trajectories }) => trajectories.map((one) => trajectoryContents(one, lengths)));
     } catch (error) {
       // The serialiser is recursive: its only RangeError is a stack overflow. Checking every value before
       // would cost more than writing.
@@ -167,7 +168,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
       throw tooDeep('trajectory_groups');
     }
     const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
-    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards, prompts };
+    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards, contents };
   }
 
   discard(): void {
@@ -182,6 +183,12 @@ function keepArguments(body: object, text: string): void {
   } catch (error) {
     throw error instanceof RangeError ? tooDeep('trajectory_groups') : error;
   }
+}
+
+function recordLengths(records: WantedRecords['records']): Map<string, number> {
+  const lengths = new Map<string, number>();
+  for (const [id, record] of records) if (record.kind === 'sampled') lengths.set(id, record.tokenIds.length);
+  return lengths;
 }
 
 function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNames) {

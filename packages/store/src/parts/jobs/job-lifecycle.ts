@@ -42,7 +42,7 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   );
   const step = (await tables.checkpoints.latest(modelId))?.step ?? model.nextStep - 1;
   const set = { id: job.id, modelId, jobId: job.id, split: 'train', step };
-  await tables.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
+  await tables.trajectories.insert(set, input.rewards ?? [], input.contents ?? null);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
   if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
   return job as TrainingJob;

@@ -2,7 +2,7 @@ import type { OrderedPageQuery, Page, PageQuery } from '../../contract/page.ts';
 import type { Checkpoint } from '../checkpoints/checkpoints.ts';
 import type { CompletesWith, IdempotentAnswer } from '../idempotency/idempotency.ts';
 import type { Metrics } from '../runs/runs.ts';
-import type { GroupPrompts, GroupRewards, NewTokenTrace, TrajectoryOutcome } from '../trajectories/trajectories.ts';
+import type { GroupContents, GroupRewards, NewTokenTrace, TrajectoryOutcome } from '../trajectories/trajectories.ts';
 
 /**
  * Jobs of all kinds in one queue, their leases and their events. Workers pass the fencing token with every write.
@@ -248,8 +248,8 @@ export interface NewJob {
   maxLive?: number;
   /** Rewards of the trajectories that it learns from; default: none to list. */
   rewards?: GroupRewards;
-  /** Digests of the prompts of the same trajectories; default: unknown. */
-  prompts?: GroupPrompts;
+  /** Contents of the same trajectories; default: computed later from the blob. */
+  contents?: GroupContents;
   /** Step whose weights are kept until the job ends, as by `keepReference`, if the model has it already. */
   referenceStep?: number | null;
   /** Default: a random UUID. Set it to know the answer before the job exists. */

@@ -24,7 +24,7 @@ export function sqlTrajectories({ tables, now, write, writeAnswered }: Access): 
           const step = checkpoint?.step ?? model.nextStep - 1;
           await own.metrics.append(modelId, metrics, { step, gradientStep: null }, at);
           const set = { id: log.id, modelId, jobId: null, split, step };
-          await own.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
+          await own.trajectories.insert(set, input.rewards ?? [], input.contents ?? null);
           const data = { log_id: log.id, split, step, num_trajectories: numTrajectories, metrics };
           await own.feed.add({ type: 'log_recorded', entityId: model.entityId, modelId, data }, at);
           return log;
@@ -38,11 +38,16 @@ export function sqlTrajectories({ tables, now, write, writeAnswered }: Access): 
         const ofJobs = await jobs.data.markRemoved(before, limit, at);
         const ofLogs = await logs.data.markRemoved(before, limit - ofJobs.length, at);
         await trajectories.expireTraces(before, limit);
+        await trajectories.expireContents([...ofJobs, ...ofLogs]);
         const blobKeys: string[] = [];
         for (const key of new Set([...ofJobs, ...ofLogs]))
           if (!(await jobs.data.has(key)) && !(await logs.data.has(key))) blobKeys.push(key);
         return { numJobs: ofJobs.length, numLogs: ofLogs.length, blobKeys };
       }),
+    listOutdatedContents: async (limit) => await tables.trajectories.listOutdatedContents(limit),
+    replaceContents: (setId, firstGroup, contents) =>
+      write((own) => own.trajectories.replaceContents(setId, firstGroup, contents)),
+    settleContents: (setId, end) => write((own) => own.trajectories.settleContents(setId, end)),
     countData: async (removedSince) => {
       const { jobs, logs } = tables;
       const counts = await Promise.all([jobs.data.count(removedSince), logs.data.count(removedSince)]);

@@ -25,6 +25,18 @@ export interface Trajectories {
    * @returns empty once nothing is that old
    */
   expire(before: number, limit: number): Promise<ExpiredTrajectories>;
+  /**
+   * Jobs and logs with outdated or expired contents, newest first: recorded by an earlier release, or without
+   * contents.
+   */
+  listOutdatedContents(limit: number): Promise<OutdatedContents[]>;
+  /**
+   * Replaces the contents of consecutive groups of an outdated set.
+   * @returns false if the set is not outdated any more: another process computed it, or its data expired
+   */
+  replaceContents(setId: string, firstGroup: number, contents: GroupContents): Promise<boolean>;
+  /** Ends an outdated set: `kept` after its last group was replaced, `removed` if its data are gone. */
+  settleContents(setId: string, end: 'kept' | 'removed'): Promise<void>;
   /** Counts jobs and logs that have their data, and those whose data were removed since that time. */
   countData(removedSince: number): Promise<{ numKept: number; numRemoved: number }>;
 }
@@ -32,8 +44,37 @@ export interface Trajectories {
 /** Rewards of the trajectories of each group, in the order received. */
 export type GroupRewards = readonly (readonly number[])[];
 
-/** Digests of the prompts of the same trajectories, equal for equal prompts; null without a prompt. */
-export type GroupPrompts = readonly (readonly (string | null)[])[];
+/** Facts of a trajectory's content, stored with its row. Texts are removed with the data of its job or log. */
+export interface TrajectoryContents {
+  /**
+   * Digest of the messages before its first sampled choice, and of its tools; null if there are none, and for
+   * trajectories whose data were removed before it was computed.
+   */
+  promptDigest: string | null;
+  /** Start of the last user message of its prompt; null without one, and once the data are removed. */
+  question: string | null;
+  /** Start of its last reply; null as above. */
+  reply: string | null;
+  /** Number of its sampled replies; null if unknown. */
+  numTurns: number | null;
+  /** Number of its sampled tokens; null if unknown. */
+  numTokens: number | null;
+  /** Reason that its last reply ended; null if unknown. */
+  finishReason: string | null;
+  /** Its own metrics. */
+  metrics: Metrics;
+}
+
+/** Contents of the same trajectories. */
+export type GroupContents = readonly (readonly TrajectoryContents[])[];
+
+/** A job or log with outdated contents. */
+export interface OutdatedContents {
+  /** Id of the job or log. */
+  setId: string;
+  /** Blob of its groups; null if it was removed: then the contents are removed too. */
+  blobKey: string | null;
+}
 
 export interface TrajectoryOutcome {
   /** `trained`, or the reason why not. */
@@ -53,7 +94,7 @@ export interface NewTokenTrace extends TrajectoryPlace {
 }
 
 /** Record of one rollout, without its content. */
-export interface TrajectorySummary extends TrajectoryPlace {
+export interface TrajectorySummary extends TrajectoryPlace, TrajectoryContents {
   /** Derived from the job or log and the place in it. */
   id: string;
   modelId: string;
@@ -70,11 +111,8 @@ export interface TrajectorySummary extends TrajectoryPlace {
   /** Null for a log, and before the job starts. */
   outcome: string | null;
   advantage: number | null;
-  /**
-   * Digest of the messages before its first reply, and of its tools; null if there are none, and for
-   * trajectories older than digests.
-   */
-  promptDigest: string | null;
+  /** Time when its job or log was recorded. */
+  createdAt: number;
 }
 
 export interface TrajectoryQuery extends OrderedPageQuery {
@@ -131,8 +169,8 @@ export interface NewLog extends LogCounts {
   metrics: Metrics;
   /** Rewards of its trajectories; default: none to list. */
   rewards?: GroupRewards;
-  /** Digests of the prompts of the same trajectories; default: unknown. */
-  prompts?: GroupPrompts;
+  /** Contents of the same trajectories; default: computed later from the blob. */
+  contents?: GroupContents;
   completes?: IdempotentAnswer;
 }
 

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { StoreError } from '../../contract/errors.ts';
-import { partsOf, rowsOf } from '../rows-of.ts';
+import { metricsText, parseMetrics } from '../json-column.ts';
+import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 import type { Page } from '../../contract/page.ts';
 import type { SqlParameter, Statements } from '../../contract/sql.ts';
 import type {
-  GroupPrompts,
+  GroupContents,
   GroupRewards,
   NewTokenTrace,
+  OutdatedContents,
   TokenTrace,
+  TrajectoryContents,
   TrajectoryOutcome,
   TrajectoryQuery,
   TrajectoryRecord,
@@ -47,13 +50,44 @@ type SummaryRow = {
   outcome: string | null;
   advantage: number | null;
   prompt_digest: string | null;
+  question: string | null;
+  reply: string | null;
+  num_turns: number;
+  num_tokens: number;
+  finish_reason: string | null;
+  metrics: string | null;
+  created_at: number;
 };
 
-const COLUMNS =
-  't.position, s.id as set_id, s.model_id, s.job_id, s.split, s.step, t.group_index, t.trajectory_index, t.reward, t.outcome, t.advantage, t.prompt_digest';
+/** `contents` of a set, as in the migration. */
+const CONTENTS = { outdated: 0, current: 1, removed: 2, expired: 3 } as const;
+/** Columns of the contents, and the SQL types of their values. */
+const CONTENT_TYPES = {
+  prompt_digest: 'text',
+  question: 'text',
+  reply: 'text',
+  num_turns: 'bigint',
+  num_tokens: 'bigint',
+  finish_reason: 'text',
+  metrics: 'text',
+} as const;
+const CONTENT_COLUMNS = Object.keys(CONTENT_TYPES);
+
+// A digest by an older rule may be equal for different prompts. Texts are hidden as soon as they expire.
+const COLUMNS = `t.position, s.id as set_id, s.model_id, s.job_id, s.split, s.step, t.group_index, t.trajectory_index, t.reward,
+  t.outcome, t.advantage, t.num_turns, t.num_tokens, t.finish_reason, t.metrics,
+  case when s.job_id is null then (select l.created_at from trajectory_logs l where l.id = s.id)
+    else (select j.created_at from jobs j where j.id = s.job_id) end as created_at,
+  case when s.contents <> ${CONTENTS.outdated} then t.prompt_digest end as prompt_digest,
+  case when s.contents = ${CONTENTS.current} then t.question end as question,
+  case when s.contents = ${CONTENTS.current} then t.reply end as reply`;
 const FROM = 'trajectories t join trajectory_sets s on s.position = t.set_position';
-const INSERT =
-  'insert into trajectories (set_position, model_position, group_index, trajectory_index, reward, prompt_digest) values';
+const INSERT = `insert into trajectories (set_position, model_position, group_index, trajectory_index, reward, ${CONTENT_COLUMNS.join(', ')}) values`;
+const NEW_ROW = `(?, ?, ?, ?, ?, ${rowsOf(CONTENT_COLUMNS.length, '?')})`;
+/** Blob of a set `s`; null once its data are removed. */
+const BLOB_KEY = `case when s.job_id is null
+  then (select blob_key from trajectory_logs l where l.id = s.id and l.data_removed_at is null)
+  else (select data_key from jobs j where j.id = s.job_id and j.data_removed_at is null) end`;
 const INSERT_TRACES =
   'insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace) values';
 const ROW = '(?, ?, ?, ?, ?, ?)';
@@ -64,27 +98,102 @@ export class TrajectoryTable {
     this.#sql = sql;
   }
 
-  async insert(set: NewTrajectorySet, rewards: GroupRewards, prompts: GroupPrompts): Promise<void> {
+  async insert(set: NewTrajectorySet, rewards: GroupRewards, contents: GroupContents | null): Promise<void> {
     if (!rewards.some((group) => group.length > 0)) return;
     const made = await this.#sql.get<{ position: number; model_position: number }>(
-      `insert into trajectory_sets (id, model_id, job_id, split, step) values (?, ?, ?, ?, ?)
+      `insert into trajectory_sets (id, model_id, job_id, split, step, contents) values (?, ?, ?, ?, ?, ?)
        returning position, (select m.position from models m where m.id = model_id) as model_position`,
       set.id,
       set.modelId,
       set.jobId,
       set.split,
       set.step,
+      contents === null ? CONTENTS.outdated : CONTENTS.current,
     );
     if (made === undefined) throw new Error(`the trajectories of ${set.id} vanished`);
     const { position, model_position: modelPosition } = made;
     const rows = rewards.flatMap((group, groupIndex) =>
       group.map((reward, index) => {
-        const digest = prompts[groupIndex]?.[index] ?? null;
-        return [position, modelPosition, groupIndex, index, finite(reward), digest];
+        const content = contentValues(contents?.[groupIndex]?.[index]);
+        return [position, modelPosition, groupIndex, index, finite(reward), ...content];
       }),
     );
     for (const some of partsOf(rows, ROWS_AT_A_TIME))
-      await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
+      await this.#sql.run(`${INSERT} ${rowsOf(some.length, NEW_ROW)}`, ...some.flat());
+  }
+
+  /** Newest first. */
+  async listOutdatedContents(limit: number): Promise<OutdatedContents[]> {
+    const rows = await this.#sql.all<{ set_id: string; blob_key: string | null }>(
+      `select s.id as set_id, ${BLOB_KEY} as blob_key
+       from trajectory_sets s join models m on m.id = s.model_id
+       where s.contents in (${CONTENTS.outdated}, ${CONTENTS.expired}) and m.deleted_at is null order by s.position desc limit ?`,
+      limit,
+    );
+    return rows.map((row) => ({ setId: row.set_id, blobKey: row.blob_key }));
+  }
+
+  /** @returns false if the set is not outdated any more */
+  async replaceContents(setId: string, firstGroup: number, contents: GroupContents): Promise<boolean> {
+    const set = await this.#sql.get<{ position: number }>(
+      `select position from trajectory_sets where id = ? and contents = ${CONTENTS.outdated}`,
+      setId,
+    );
+    if (set === undefined) return false;
+    const items = contents.flatMap((group, index) =>
+      group.map((content, trajectoryIndex) => ({ groupIndex: firstGroup + index, trajectoryIndex, content })),
+    );
+    const rows = await this.#placed(set.position, items, ({ content }, position) => ({
+      position,
+      values: contentValues(content),
+    }));
+    for (const some of partsOf(rows, ROWS_AT_A_TIME)) {
+      const changes = Object.entries(CONTENT_TYPES).map(([column, type]) => `${column} = ${chosen(some.length, type)}`);
+      await this.#sql.run(
+        `update trajectories set ${changes.join(', ')} where position in (${rowsOf(some.length, '?')})`,
+        ...CONTENT_COLUMNS.flatMap((_, column) => some.flatMap(({ position, values }) => [position, values[column]!])),
+        ...some.map(({ position }) => position),
+      );
+    }
+    return true;
+  }
+
+  async settleContents(setId: string, end: 'kept' | 'removed'): Promise<void> {
+    if (end === 'kept') {
+      await this.#sql.run(
+        `update trajectory_sets set contents = ${CONTENTS.current} where id = ? and contents = ${CONTENTS.outdated}`,
+        setId,
+      );
+      return;
+    }
+    const set = await this.#sql.get<{ position: number; contents: number }>(
+      `select position, contents from trajectory_sets where id = ? and contents in (${CONTENTS.outdated}, ${CONTENTS.expired})`,
+      setId,
+    );
+    if (set === undefined) return;
+    // A digest by an older rule may be equal for different prompts, and can no longer be computed again.
+    const digest = set.contents === CONTENTS.outdated ? ', prompt_digest = null' : '';
+    await this.#sql.run(
+      `update trajectories set question = null, reply = null${digest} where set_position = ?`,
+      set.position,
+    );
+    await this.#sql.run(`update trajectory_sets set contents = ${CONTENTS.removed} where position = ?`, set.position);
+  }
+
+  /** Hides the texts of jobs and logs with these blobs, to be removed later. */
+  async expireContents(blobKeys: readonly string[]): Promise<void> {
+    await rowsOfIds(
+      this.#sql,
+      blobKeys,
+      (marks) => `update trajectory_sets set contents = ${CONTENTS.expired} where contents = ${CONTENTS.current}
+         and id in (select id from jobs where data_key in (${marks}) and data_removed_at is not null) returning id`,
+    );
+    await rowsOfIds(
+      this.#sql,
+      blobKeys,
+      (marks) => `update trajectory_sets set contents = ${CONTENTS.expired} where contents = ${CONTENTS.current}
+         and id in (select id from trajectory_logs where blob_key in (${marks}) and data_removed_at is not null) returning id`,
+    );
   }
 
   async setStep(jobId: string, step: number): Promise<void> {
@@ -199,10 +308,7 @@ export class TrajectoryTable {
     const place = placeOf(trajectoryId);
     if (place === null) return null;
     const row = await this.#sql.get<SummaryRow & { entity_id: string; blob_key: string | null }>(
-      `select ${COLUMNS}, m.entity_id,
-         case when s.job_id is null
-           then (select blob_key from trajectory_logs l where l.id = s.id and l.data_removed_at is null)
-           else (select data_key from jobs j where j.id = s.job_id and j.data_removed_at is null) end as blob_key
+      `select ${COLUMNS}, m.entity_id, ${BLOB_KEY} as blob_key
        from ${FROM} join models m on m.id = s.model_id
        where s.id = ? and t.group_index = ? and t.trajectory_index = ? and m.deleted_at is null`,
       ...place,
@@ -335,7 +441,7 @@ function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: S
   for (const [condition, value] of [
     ['t.group_index = ?', query.groupIndex],
     ['t.outcome = ?', query.outcome],
-    ['t.prompt_digest = ?', query.promptDigest],
+    [`s.contents <> ${CONTENTS.outdated} and t.prompt_digest = ?`, query.promptDigest],
   ] as const) {
     if (value === undefined) continue;
     conditions.push(condition);
@@ -371,6 +477,36 @@ function toSummary(row: SummaryRow): TrajectorySummary {
     reward: row.reward,
     outcome: row.outcome,
     advantage: row.advantage,
+    createdAt: row.created_at,
     promptDigest: row.prompt_digest,
+    question: row.question,
+    reply: row.reply,
+    numTurns: knownOrNull(row.num_turns),
+    numTokens: knownOrNull(row.num_tokens),
+    finishReason: row.finish_reason,
+    metrics: row.metrics === null ? {} : parseMetrics(row.metrics),
   };
+}
+
+/** In the order of `CONTENT_COLUMNS`. */
+function contentValues(content: TrajectoryContents | undefined): SqlParameter[] {
+  if (content === undefined) return [null, null, null, UNKNOWN, UNKNOWN, null, null];
+  const { promptDigest, question, reply, numTurns, numTokens, finishReason, metrics } = content;
+  const hasMetrics = Object.keys(metrics).length > 0;
+  return [
+    promptDigest,
+    question,
+    reply,
+    numTurns ?? UNKNOWN,
+    numTokens ?? UNKNOWN,
+    finishReason,
+    hasMetrics ? metricsText(metrics) : null,
+  ];
+}
+
+/** Stored for an unknown number: it sorts before all others. */
+const UNKNOWN = -1;
+
+function knownOrNull(number: number): number | null {
+  return number === UNKNOWN ? null : number;
 }

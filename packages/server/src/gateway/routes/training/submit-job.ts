@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
 import type {
-  GroupPrompts,
+  GroupContents,
   GroupRewards,
   Model,
   TrainerLimits,
@@ -60,12 +60,12 @@ export interface Submission {
   readonly referenceStep?: number | null;
   /**
    * Writes the job's data to the blob.
-   * @returns the settings for the row, and rewards and prompts of its trajectories
+   * @returns the settings for the row, and rewards and contents of its trajectories
    */
   readonly store: (dataKey: string) => Promise<{
     readonly settings: { readonly ignoredKeys: string[] };
     readonly rewards?: GroupRewards;
-    readonly prompts?: GroupPrompts;
+    readonly contents?: GroupContents;
   }>;
 }
 
@@ -83,7 +83,7 @@ export async function submitJob(
   const dataKey = `${dataPrefix}/${id}`;
   try {
     await parts.store.files.announce(dataKey);
-    const { settings: config, rewards, prompts } = await store(dataKey);
+    const { settings: config, rewards, contents } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
     const job = toJobObject(row, {
@@ -100,7 +100,7 @@ export async function submitJob(
       config,
       dataKey,
       ...(rewards === undefined ? {} : { rewards }),
-      ...(prompts === undefined ? {} : { prompts }),
+      ...(contents === undefined ? {} : { contents }),
       keyId: callerOf(request).keyId,
       origin: originOf(request),
       referenceStep,

@@ -67,11 +67,11 @@ export function trainingJobRoutes(
       );
     const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      const { numUnknownRecords, numForeignExchanges, rewards, prompts } = await body.store(
+      const { numUnknownRecords, numForeignExchanges, rewards, contents } = await body.store(
         { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
         (ids) => store.choiceRecords.find(model.entityId, ids),
       );
-      return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, prompts };
+      return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, contents };
     };
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;
     return await submitJob(request, parts, submission, completes);

@@ -274,6 +274,40 @@ test('arguments of calls are searched, as text and as the parsed object', async 
   expect((await list(modelId, '?text=look')).data).toHaveLength(4);
 });
 
+test('examples belong to the prompt: other questions after the same examples have other digests', async () => {
+  const modelId = await server.makeModel('few-shot');
+  const asked = (question: string) => ({
+    messages_and_choices: [
+      { role: 'user', content: '1 + 1?' },
+      { role: 'assistant', content: '2' },
+      { role: 'user', content: question },
+      ...said('first', 0).messages_and_choices.slice(1),
+      { role: 'tool', content: 'no' },
+      ...said('  last\n\0 reply ', 0).messages_and_choices.slice(1),
+    ],
+    reward: 0,
+    metrics: { length: 4, is_short: true },
+  });
+  await server.request('POST', `/v1/preview/models/${modelId}/log`, {
+    trajectory_groups: [{ trajectories: [asked('2 + 2?'), asked('2 + 2?'), asked('3 + 3?')] }],
+    split: 'val',
+  });
+  const { data } = await list(modelId);
+  const [first, second, other] = data.map(({ prompt_digest: digest }) => digest);
+  expect(second).toBe(first);
+  expect(other).not.toBe(first);
+  expect(data[2]).toMatchObject({
+    question: '3 + 3?',
+    excerpt: 'last reply',
+    num_turns: 2,
+    num_tokens: 2,
+    finish_reason: 'stop',
+    metrics: { length: 4, is_short: 1 },
+  });
+  expect(data[2]!.created_at).toBeGreaterThan(1.7e9);
+  expect((await list(modelId, '?text=3 %2B 3')).data.map(({ excerpt }) => excerpt)).toEqual(['3 + 3?']);
+});
+
 test('trajectories of the same prompt have the same digest in any member order, and are found by it', async () => {
   const modelId = await server.makeModel('prompted');
   const asked = (question: object, reward: number) => ({

@@ -152,6 +152,13 @@ function toTrajectoryObject(summary: TrajectorySummary): TrajectoryObject {
     outcome: summary.outcome,
     advantage: summary.advantage,
     prompt_digest: summary.promptDigest,
+    created_at: Math.floor(summary.createdAt / 1000),
+    question: summary.question,
+    excerpt: summary.reply,
+    num_turns: summary.numTurns,
+    num_tokens: summary.numTokens,
+    finish_reason: summary.finishReason,
+    metrics: summary.metrics,
   };
 }
 

@@ -55,7 +55,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     const blobKey = `logs/${randomUUID()}`;
     const policy = policyNames(model);
     await store.files.announce(blobKey);
-    const { metrics, rewards, prompts } = await body.store(
+    const { metrics, rewards, contents } = await body.store(
       { key: blobKey, policy, checkVocabSize: null, metricsSplit: split },
       null,
     );
@@ -67,7 +67,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
         blobKey,
         metrics,
         rewards,
-        prompts,
+        contents,
         numGroups,
         numTrajectories,
         numExceptions,
