@@ -24,11 +24,14 @@ export {
   readBlockVectors,
   readWeights,
   readWeightsExceptMatrices,
+  streamWeights,
   wideMatrices,
   type BlockVectors,
   type BlockWeights,
   type ModelWeights,
+  type StreamedWeights,
 } from './model/weights.ts';
+export { expandRows, type FileMatrix } from './model/file-matrix.ts';
 export {
   adaptedLinears,
   INPUT_NAMES,
@@ -56,7 +59,7 @@ export {
   requireSum,
   SUMS_FILE,
 } from './files/file-sums.ts';
-export { embedTokens } from './model/embedding.ts';
+export { embedTokens, MatrixRows } from './model/embedding.ts';
 export { toHalves, toInterleaved } from './model/head-permutation.ts';
 export { ropeTables, type RopeTables } from './model/rope.ts';
 export { Scratch, sharedDoubles, sharedFloats, Workspace } from './model/workspace.ts';

@@ -1,6 +1,13 @@
 import { computedRows, GgufFile } from '@trainyard/native';
 import type { Bf16Library } from '@trainyard/native';
-import { embedTokens, layerKind, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
+import {
+  embedTokens,
+  layerKind,
+  MatrixRows,
+  readArchitecture,
+  ropeTables,
+  UnsupportedModelError,
+} from '@trainyard/transformer';
 import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
@@ -63,6 +70,7 @@ export class PagedDecoder {
   readonly #architecture: Architecture;
   readonly #weights: DecoderWeights;
   readonly #parts: DecoderParts;
+  readonly #embedding: MatrixRows;
   readonly #ownsWeights: boolean;
   readonly #attention: PagedAttention;
   readonly #adapters: AdapterProducts;
@@ -141,6 +149,7 @@ export class PagedDecoder {
     this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity);
     this.#weights = weights;
     this.#parts = parts;
+    this.#embedding = new MatrixRows(parts.embedding, architecture.hiddenSize);
     this.#ownsWeights = ownsWeights;
     this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
@@ -219,7 +228,7 @@ export class PagedDecoder {
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
     const rows = this.#rowsOf(length, steps);
-    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data, embeddingScale);
+    embedTokens(batch.tokens.subarray(0, length), this.#embedding, rows.x.data, embeddingScale);
     // Products follow each other so fast that threads poll for the next one.
     this.#team.isAlert = true;
     try {

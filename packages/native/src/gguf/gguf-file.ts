@@ -1,7 +1,6 @@
 import assert from 'node:assert';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { NativeError } from '../binding/errors.ts';
-import { dequantize } from './dequantize.ts';
 import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufWritableValue, HeaderWriter } from './gguf-header-writer.ts';
 import {
@@ -12,9 +11,10 @@ import {
   type GgufValue,
   parseHeader,
 } from './parse-header.ts';
+import { readValues, type TensorPlace } from './tensor-place.ts';
 import type { TensorType } from './tensor-types.ts';
 
-// Only one such piece is in memory, apart from the result.
+// Of a copy, in memory at once.
 const PIECE_BYTES = 4 << 20;
 
 /** Metadata is read at once, tensors on demand. Holds a file descriptor until closed. */
@@ -67,24 +67,27 @@ export class GgufFile implements Disposable {
    * @throws {NativeError} `native.gguf_malformed` if there is no such tensor, or ggml cannot expand its type
    */
   readF32(name: string, into?: Float32Array): Float32Array {
+    const place = this.place(name);
+    const out = into ?? new Float32Array(place.numValues);
+    assert.equal(out.length, place.numValues, `${name} needs as many elements as it has`);
+    readValues(place, 0, out);
+    return out;
+  }
+
+  /**
+   * Place of a tensor, for other threads and for parts of it (`readValues`).
+   *
+   * @throws {NativeError} `native.gguf_malformed` if there is no such tensor
+   */
+  place(name: string): TensorPlace {
     assert(this.#descriptor !== null, 'this GgufFile is closed');
     const info = this.tensors.get(name);
     const type = this.#types.get(name);
     if (info === undefined || type === undefined) {
       throw new NativeError('native.gguf_malformed', `${this.path} has no tensor ${name}`);
     }
-    const length = (info.sizeBytes / type.blockBytes) * type.blockLength;
-    const out = into ?? new Float32Array(length);
-    assert.equal(out.length, length, `${name} needs as many elements as it has`);
-    const piece = new Uint8Array(Math.min(info.sizeBytes, Math.floor(PIECE_BYTES / type.blockBytes) * type.blockBytes));
-    for (let done = 0; done < info.sizeBytes;) {
-      const bytes = piece.subarray(0, Math.min(piece.length, info.sizeBytes - done));
-      readFully(this.#descriptor, bytes, info.offset + done, this.path);
-      const start = (done / type.blockBytes) * type.blockLength;
-      dequantize(type, bytes, out.subarray(start, start + (bytes.length / type.blockBytes) * type.blockLength));
-      done += bytes.length;
-    }
-    return out;
+    const numValues = (info.sizeBytes / type.blockBytes) * type.blockLength;
+    return { path: this.path, descriptor: this.#descriptor, offset: info.offset, typeId: type.id, numValues };
   }
 
   /**

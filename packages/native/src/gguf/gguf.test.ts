@@ -98,7 +98,7 @@ test('GgufFile reads a file of writeGguf unchanged', () => {
 
 test('a copy with raw metadata keeps every value with its type, and rounds to halves on request', () => {
   using file = GgufFile.open(sample());
-  const path = join(folder, 'copy.gguf');
+  const path = join(folder, 'halves.gguf');
   const tensors = TENSORS.map(({ name, dims }) => ({ name, dims, type: name === 'scalar' ? 'f32' : 'f16' }) as const);
   using writer = new GgufWriter(path, { ...file.rawMetadata(), 'a.flag': false }, tensors);
   for (const { data } of TENSORS) writer.add(data);

@@ -8,7 +8,13 @@ import {
   computedRows,
   openBf16Library,
 } from '@trainyard/native';
-import { floats, type OutsideProducts, type ProjectionName, type Tensor } from '@trainyard/transformer';
+import {
+  floats,
+  type MatrixRows,
+  type OutsideProducts,
+  type ProjectionName,
+  type Tensor,
+} from '@trainyard/transformer';
 import type { TokenRange } from '../model/token-range.ts';
 import type { Bf16Places, MatrixPlaces } from './bf16-matrices.ts';
 
@@ -120,24 +126,21 @@ export class BlockProducts extends NamedProducts {
 /** Parts of the vocabulary that only this lane computes, rounded at first use. */
 export class VocabularyProducts {
   readonly #multiplier: Bf16Multiplier;
-  /** [V, H] */
-  readonly #vocabulary: Float32Array;
-  readonly #hiddenSize: number;
+  readonly #vocabulary: MatrixRows;
   /** Parts by first column. */
   readonly #parts = new Map<number, PartProducts>();
 
-  constructor(multiplier: Bf16Multiplier, vocabulary: Float32Array, hiddenSize: number) {
+  constructor(multiplier: Bf16Multiplier, vocabulary: MatrixRows) {
     this.#multiplier = multiplier;
     this.#vocabulary = vocabulary;
-    this.#hiddenSize = hiddenSize;
   }
 
   /** @param columns must have the same end for the same start */
   of({ start, end }: TokenRange): OutsideProducts {
     let part = this.#parts.get(start);
     if (part === undefined) {
-      const data = this.#vocabulary.subarray(start * this.#hiddenSize, end * this.#hiddenSize);
-      part = new PartProducts(this.#multiplier, data, end - start, this.#hiddenSize);
+      const data = this.#vocabulary.rows(start, end);
+      part = new PartProducts(this.#multiplier, data, end - start, this.#vocabulary.columns);
       this.#parts.set(start, part);
     }
     return part;
@@ -178,12 +181,12 @@ export interface LaneProducts {
 
 export function laneProducts(
   { libraryPath, blocks: places }: Bf16Places,
-  vocabulary: { readonly data: Float32Array; readonly hiddenSize: number },
+  vocabulary: MatrixRows,
   numThreads: number,
 ): LaneProducts {
   const multiplier = new Bf16Multiplier(libraryPath, numThreads);
   const blocks = places.map((place) => new BlockProducts(multiplier, place));
-  const parts = new VocabularyProducts(multiplier, vocabulary.data, vocabulary.hiddenSize);
+  const parts = new VocabularyProducts(multiplier, vocabulary);
   const close = () => {
     multiplier.close();
     parts.close();

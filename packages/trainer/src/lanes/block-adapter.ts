@@ -117,11 +117,17 @@ export class BlockAdapter {
     });
   }
 
-  /** Frozen weights, and the adapter's memory written by `load`. */
-  parameters(weights: BlockWeights): BlockParameters {
+  /**
+   * Frozen weights, and the adapter's memory written by `load`.
+   *
+   * @param isStreamed the lanes feed the weights, with `b` after them
+   */
+  parameters(weights: BlockWeights, isStreamed: boolean): BlockParameters {
     return {
-      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, { [normName('attention')]: weights.attentionNorm }),
-      output: this.#arrays(weights, OUTPUT_INPUTS, {
+      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, isStreamed, {
+        [normName('attention')]: weights.attentionNorm,
+      }),
+      output: this.#arrays(weights, OUTPUT_INPUTS, isStreamed, {
         [normName('feedForward')]: weights.feedForwardNorm,
         ...postNormsOf(weights),
       }),
@@ -131,6 +137,7 @@ export class BlockAdapter {
   #arrays(
     weights: BlockWeights,
     inputs: readonly InputName[],
+    isStreamed: boolean,
     norms: Readonly<Record<string, Float32Array>>,
   ): NamedArrays {
     const vector = (data: Float32Array) => ({ data, dims: [data.length] });
@@ -141,6 +148,7 @@ export class BlockAdapter {
       if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
       for (const projection of INPUTS[name]) {
         const { data, rows, columns, width } = weights.matrices[projection];
+        if (isStreamed) continue;
         // Without weights only `b` remains, which is a separate input of the graphs.
         if (columns > 0) arrays[weightName(projection)] = { data, dims: [rows, width] };
         else if (width > 0) arrays[adapterName(projection, 'b')] = { data, dims: [rows, width] };

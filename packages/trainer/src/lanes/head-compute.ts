@@ -1,4 +1,4 @@
-import { type Architecture, float32, type Scratch } from '@trainyard/transformer';
+import { type Architecture, float32, type MatrixRows, type Scratch } from '@trainyard/transformer';
 import { roundToBf16 } from './bf16-rounding.ts';
 import type { VocabularyProducts } from './bf16-products.ts';
 import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
@@ -43,7 +43,7 @@ export interface HeadPartial {
 export class HeadCompute {
   readonly #architecture: Architecture;
   readonly #norm: Float32Array;
-  readonly #vocabulary: Float32Array;
+  readonly #vocabulary: MatrixRows;
   readonly #products: VocabularyProducts | null;
   readonly #run: RunGraph;
   readonly #scratch: Scratch;
@@ -54,7 +54,7 @@ export class HeadCompute {
   /** @param products with the vocabulary in bf16; null: single precision */
   constructor(
     architecture: Architecture,
-    weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
+    weights: { readonly outputNorm: Float32Array; readonly vocabulary: MatrixRows },
     products: VocabularyProducts | null,
     { run, scratch }: LaneRuntime,
   ) {
@@ -85,7 +85,9 @@ export class HeadCompute {
   ): void {
     const { hiddenSize } = this.#architecture;
     if (this.#rows?.targets !== targets) this.#rows = { targets, h: this.#normalised(targets, hidden, buffers) };
-    const vocabulary = this.#vocabulary.subarray(columns.start * hiddenSize, columns.end * hiddenSize);
+    const vocabulary = this.#vocabulary.rows(columns.start, columns.end, (length) =>
+      this.#scratch.take('head.vocabulary', length),
+    );
     const numRows = targets.end - targets.start;
     const part = {
       logPartition: this.#scratch.take('head.logPartition', numRows),
@@ -193,7 +195,7 @@ export class HeadCompute {
 
   /** Rounded as in products. */
   #vocabularyRow(id: number): Float32Array {
-    const row = rowOf(this.#vocabulary, id, this.#architecture.hiddenSize);
+    const row = this.#vocabulary.row(id);
     return this.#products === null ? row : roundToBf16(row, new Float32Array(row.length));
   }
 

@@ -1,4 +1,13 @@
-import { type Architecture, layerKind, type LayerKind, type LoraConfig, Scratch } from '@trainyard/transformer';
+import type { TensorPlace } from '@trainyard/native';
+import {
+  type Architecture,
+  layerKind,
+  type LayerKind,
+  type LoraConfig,
+  MatrixRows,
+  Scratch,
+  type Tensors,
+} from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { Bf16Places } from './bf16-matrices.ts';
@@ -11,6 +20,7 @@ import { HeadCompute } from './head-compute.ts';
 import type { LaneStep, TokenOperation } from './lane-schedule.ts';
 import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
+import { bufferFeeds, expansionPieces, type StreamedBlocks, type WeightBuffers } from './streamed-blocks.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
 /** Large arrays are shared memory. */
@@ -23,9 +33,11 @@ export interface LaneSetup {
   /** [H] */
   readonly outputNorm: Float32Array;
   /** [V, H] */
-  readonly vocabulary: Float32Array;
+  readonly vocabulary: Float32Array | TensorPlace;
   /** The blocks' matrices in bf16, and no others; null: single precision in `blocks`. */
   readonly bf16: Bf16Places | null;
+  /** The blocks' matrices in the model file; null: in `blocks`, or in bf16. */
+  readonly streamed: StreamedBlocks | null;
 }
 
 /** Shared memory, except for the share. */
@@ -36,6 +48,8 @@ export interface LanePass {
   readonly inputs: readonly Float32Array[];
   readonly intermediates: readonly BlockIntermediates[];
   readonly head: HeadBuffers;
+  /** Null unless weights are streamed. */
+  readonly weights: WeightBuffers | null;
   /** Null if no backward follows. */
   readonly backward: { readonly gradients: GradientBuffers; readonly adapters: readonly AdapterGradients[] } | null;
 }
@@ -74,6 +88,9 @@ export class LaneCompute {
   readonly #kinds: readonly LayerKind[];
   /** Null: the graphs multiply. */
   readonly #products: LaneProducts | null;
+  readonly #streamed: StreamedBlocks | null;
+  /** Weights of the current step, if streamed. */
+  #weights: Tensors = {};
   #pass: LanePass | null = null;
   #queries: Readonly<Record<'queries' | 'sourceQueries', BlocksByKind>> = {
     queries: NO_BLOCKS,
@@ -82,9 +99,11 @@ export class LaneCompute {
   #timings: GraphTiming[] = [];
 
   constructor(setup: LaneSetup) {
-    const { architecture, lora, numThreads, bf16, vocabulary } = setup;
+    const { architecture, lora, numThreads, bf16, outputNorm, streamed } = setup;
     const { hiddenSize } = architecture;
-    this.#products = bf16 === null ? null : laneProducts(bf16, { data: vocabulary, hiddenSize }, numThreads);
+    const vocabulary = new MatrixRows(setup.vocabulary, hiddenSize);
+    this.#products = bf16 === null ? null : laneProducts(bf16, vocabulary, numThreads);
+    this.#streamed = streamed;
     this.#sessions = new ModelSessions(architecture, lora, numThreads, bf16 === null ? 'inside' : 'outside');
     const runtime = { run: this.#run, scratch: this.#scratch };
     this.#kinds = setup.blocks.map((_, layer) => layerKind(architecture, layer));
@@ -92,7 +111,7 @@ export class LaneCompute {
       const products = this.#products?.blocks[layer] ?? null;
       return new BlockCompute(architecture, parameters, products, runtime);
     });
-    this.#head = new HeadCompute(architecture, setup, this.#products?.vocabulary ?? null, runtime);
+    this.#head = new HeadCompute(architecture, { outputNorm, vocabulary }, this.#products?.vocabulary ?? null, runtime);
   }
 
   begin(pass: LanePass): void {
@@ -109,6 +128,8 @@ export class LaneCompute {
     this.#timings = [];
     for (const step of steps) {
       await turns.ready(step);
+      if ('operations' in step && step.parts !== 'weights' && step.buffer !== undefined)
+        this.#weights = bufferFeeds(this.#streamed!, this.#pass!.weights![step.buffer]);
       for (const work of this.#pieces(step)) await turns.piece(work);
       turns.ended();
     }
@@ -129,6 +150,8 @@ export class LaneCompute {
     const { share, head } = pass;
     const hidden = pass.inputs.at(-1)!;
     switch (step.parts) {
+      case 'weights':
+        return expansionPieces(this.#streamed!, step.operations, pass.weights![step.buffer], pass.lane);
       case 'tokens':
       case 'sourceTokens':
         return share[step.parts].flatMap((range) =>
@@ -193,7 +216,7 @@ export class LaneCompute {
 
   readonly #run: RunGraph = (graph, feeds, results, outside) => {
     const started = performance.now();
-    const { outputs, flops } = this.#sessions.run(graph, feeds, results, outside);
+    const { outputs, flops } = this.#sessions.run(graph, { ...feeds, ...this.#weights }, results, outside);
     this.#timings.push({ graph, milliseconds: performance.now() - started, flops });
     return outputs;
   };

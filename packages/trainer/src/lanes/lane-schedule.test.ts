@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
-import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
+import {
+  backwardSchedule,
+  forwardSchedule,
+  type LaneStep,
+  type TokenOperation,
+  withStreamedWeights,
+} from './lane-schedule.ts';
 import { LaneProgress } from './lane-progress.ts';
 
 /** The buffer's name and the expected layer of its contents. */
@@ -33,12 +39,24 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
     const reads = lanesUpTo.map((of): [string, number] => [keys(layer, of), layer]);
     return [{ reads, writes: step.operation === 'attention' ? [] : [[keyGradients(layer, lane), layer]] }];
   }
-  const { operations, parts } = step as Extract<LaneStep, { operations: unknown }>;
-  return operations.map(({ kind, layer }): Access => {
-    if (kind === 'attentionInput') return { reads: [], writes: [[keys(layer, lane), layer]] };
+  const { buffer, operations } = step as Extract<LaneStep, { operations: unknown }>;
+  const weights = ({ kind, layer }: TokenOperation, of: number): [string, number] => [
+    `weights.${buffer}.${kind.startsWith('attentionInput') ? 'input' : 'output'}.lane${of}`,
+    layer,
+  ];
+  if (step.parts === 'weights')
+    return operations.map((operation) => ({ reads: [], writes: [weights(operation, lane)] }));
+  const { parts } = step;
+  return operations.map((operation): Access => {
+    const { kind, layer } = operation;
+    const streamed = buffer === undefined ? [] : Array.from({ length: NUM_LANES }, (_, of) => weights(operation, of));
+    if (kind === 'attentionInput') return { reads: streamed, writes: [[keys(layer, lane), layer]] };
     if (kind === 'attentionInputBackward')
-      return { reads: lanesFrom.map((of) => [keyGradients(layer, of), layer]), writes: [] };
-    return { reads: [], writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
+      return {
+        reads: [...streamed, ...lanesFrom.map((of): [string, number] => [keyGradients(layer, of), layer])],
+        writes: [],
+      };
+    return { reads: streamed, writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
   });
 }
 
@@ -122,9 +140,26 @@ test.each([1, 2, 3])('of %d layers, too', (numLayers) => {
   }
 });
 
-test('without waits they would not', () => {
+test.each([
+  ['', (steps: LaneStep[]) => steps],
+  [', with streamed weights', withStreamedWeights],
+] as const)('without waits they would not%s', (_, scheduled) => {
   const isKept = () => false;
-  const hasty = forwardSchedule(4, isKept).map((step) => ({ ...step, waits: [] }));
+  const hasty = scheduled(forwardSchedule(4, isKept)).map((step) => ({ ...step, waits: [] }));
   const faults = Array.from({ length: 20 }, (_, seed) => simulate(hasty, isKept, new Map(), seed).wrong.length);
   expect(Math.min(...faults)).toBeGreaterThan(0);
+});
+
+test.each([1, 2, 3, 7])('lanes in any order read the right streamed weights of %d layers', (numLayers) => {
+  for (const firstKept of [0, 1, numLayers]) {
+    const isKept = (layer: number) => layer >= firstKept;
+    for (let seed = 0; seed < 100; seed++) {
+      const memory = new Map<string, number>();
+      for (const steps of [
+        forwardSchedule(numLayers, isKept),
+        backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 }),
+      ].map(withStreamedWeights))
+        expect(simulate(steps, isKept, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
+    }
+  }
 });

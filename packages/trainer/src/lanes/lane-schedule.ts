@@ -15,9 +15,21 @@ export interface LaneWait {
   readonly step: number;
 }
 
+/** Buffers of streamed weights, used in turns. */
+export type WeightBuffer = 0 | 1;
+
+interface TokenStep {
+  readonly parts: 'tokens' | 'sourceTokens';
+  readonly operations: readonly TokenOperation[];
+  /** Absent: all weights are in memory. */
+  readonly buffer?: WeightBuffer;
+}
+
 /** Every lane does it on its own parts of the row. */
 export type LaneStep = { readonly waits: readonly LaneWait[] } & (
-  | { readonly parts: 'tokens' | 'sourceTokens'; readonly operations: readonly TokenOperation[] }
+  | TokenStep
+  /** Expands weights for the operations of a later step into a buffer. */
+  | { readonly parts: 'weights'; readonly operations: readonly TokenOperation[]; readonly buffer: WeightBuffer }
   | {
       readonly parts: 'queries' | 'sourceQueries';
       readonly operation: 'attention' | 'attentionBackward';
@@ -104,6 +116,60 @@ export function backwardSchedule(
   }
   if (pending.length > 0) steps.push({ parts: 'tokens', operations: pending, waits });
   return steps;
+}
+
+/**
+ * The same schedule for weights that stay in their file. All lanes together expand the weights of a step of tokens
+ * while the step before it is computed, so that a lane need not wait for the slowest one at each layer.
+ */
+export function withStreamedWeights(steps: readonly LaneStep[]): LaneStep[] {
+  const result: LaneStep[] = [];
+  /** New places of the steps of tokens in `result`, and of their expansions. */
+  const used: number[] = [];
+  const expanded: number[] = [];
+  const users = steps.flatMap((step) => (isOfTokens(step) ? withOneBlockEach(step) : []));
+  const bufferOf = (user: number): WeightBuffer => (user % 2 === 0 ? 0 : 1);
+  const expandNext = () => {
+    const user = users[expanded.length];
+    if (user === undefined) return;
+    const buffer = bufferOf(expanded.length);
+    const lastReader = used[expanded.length - 2];
+    const waits = lastReader === undefined ? [] : onAll(lastReader);
+    expanded.push(result.push({ parts: 'weights', operations: user.operations, buffer, waits }) - 1);
+  };
+  /** Last new place by old place. */
+  const moved: number[] = [];
+  expandNext();
+  for (const step of steps) {
+    const waits = step.waits.map(({ lanes, step: before }) => ({ lanes, step: moved[before]! }));
+    if (!isOfTokens(step)) {
+      moved.push(result.push({ ...step, waits }) - 1);
+      continue;
+    }
+    for (const [index, part] of withOneBlockEach(step).entries()) {
+      const buffer = bufferOf(used.length);
+      const all = [...(index === 0 ? waits : []), ...onAll(expanded[used.length]!)];
+      used.push(result.push({ ...part, buffer, waits: all }) - 1);
+      expandNext();
+    }
+    moved.push(used.at(-1)!);
+  }
+  return result;
+}
+
+const isOfTokens = (step: LaneStep): step is Extract<LaneStep, TokenStep> =>
+  step.parts === 'tokens' || step.parts === 'sourceTokens';
+
+/** Splits a step that reads the same matrices of two blocks: q, k and v of one are backward, of the other again. */
+function withOneBlockEach(step: Extract<LaneStep, TokenStep>): Extract<LaneStep, TokenStep>[] {
+  const [first, ...rest] = step.operations;
+  const splits = first?.kind === 'attentionInputBackward' && rest.some(({ kind }) => kind === 'attentionInput');
+  return splits
+    ? [
+        { ...step, operations: [first] },
+        { ...step, operations: rest },
+      ]
+    : [step];
 }
 
 const onAll = (step: number): LaneWait[] => [

@@ -15,6 +15,7 @@ const NO_LAYERS: LaneSetup = {
   blocks: [],
   outputNorm: new Float32Array(0),
   bf16: null,
+  streamed: null,
   vocabulary: new Float32Array(0),
 };
 const NO_QUERIES = { full: [], windowed: [] };

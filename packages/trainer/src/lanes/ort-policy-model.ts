@@ -6,10 +6,13 @@ import {
   DEFAULT_LORA_CONFIG,
   embedTokens,
   type LoraConfig,
+  MatrixRows,
   type ModelWeights,
   readWeights,
   sharedDoubles,
   sharedFloats,
+  type StreamedWeights,
+  streamWeights,
   Workspace,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
@@ -20,7 +23,7 @@ import type { Bf16BlockMatrices } from './bf16-matrices.ts';
 import { BlockAdapter } from './block-adapter.ts';
 import type { GraphTiming } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
-import { backwardSchedule, forwardSchedule } from './lane-schedule.ts';
+import { backwardSchedule, forwardSchedule, withStreamedWeights } from './lane-schedule.ts';
 import { LaneThreads } from './lane-threads.ts';
 import { Lanes } from './lanes.ts';
 import { scatterDirections } from '../model/source-gradient.ts';
@@ -36,7 +39,11 @@ import type {
 } from '../model/policy-model.ts';
 import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
+import { type StreamedBlocks, streamedBlocks, weightBuffers } from './streamed-blocks.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
+
+/** `streamed`: large matrices stay in the model file and are expanded when they are used. */
+export type WeightsMode = 'resident' | 'streamed';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
@@ -83,7 +90,10 @@ interface KeptForward {
 export class OrtPolicyModel implements PolicyModel {
   readonly architecture: Architecture;
   readonly lora: LoraParameters;
-  readonly #weights: ModelWeights;
+  readonly #weights: ModelWeights | StreamedWeights;
+  readonly #embedding: MatrixRows;
+  /** Null: all weights are in memory. */
+  readonly #streamed: StreamedBlocks | null;
   readonly #adapters: readonly BlockAdapter[];
   readonly #lanes: Lanes;
   readonly #planOptions: RowPlanOptions;
@@ -93,12 +103,19 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #ownsWorkspace: boolean;
   /** Null if the pool is shared. */
   readonly #ownThreads: LaneThreads | null;
+  /** File of streamed weights, if opened by this class. */
+  #file: GgufFile | null = null;
   #kept: KeptForward | null = null;
   #isClosed = false;
   /** True after a cancelled or failed pass: the state of the threads is unknown. */
   #isInterrupted = false;
 
-  constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
+  /** @param weights streamed: their file stays open until after this object is closed; results are the same bits */
+  constructor(
+    architecture: Architecture,
+    weights: ModelWeights | StreamedWeights,
+    options: OrtPolicyModelOptions = {},
+  ) {
     const lora = initialLoraParameters(architecture, options.lora ?? DEFAULT_LORA_CONFIG);
     const numThreads = options.numThreads ?? 2;
     const numLanes = Math.min(numThreads, MAX_LANES);
@@ -109,16 +126,20 @@ export class OrtPolicyModel implements PolicyModel {
     this.#ownThreads = options.threads === undefined ? threads : null;
     this.lora = lora;
     this.#weights = weights;
+    this.#embedding = new MatrixRows(weights.embedding, architecture.hiddenSize);
     this.#adapters = weights.blocks.map((block, layer) => new BlockAdapter(architecture, block.matrices, lora, layer));
+    this.#streamed = 'files' in weights ? streamedBlocks(weights, numLanes) : null;
+    const isStreamed = this.#streamed !== null;
     this.#lanes = new Lanes(
       {
         architecture,
         lora: lora.config,
         numThreads: Math.floor(numThreads / numLanes),
-        blocks: weights.blocks.map((block, layer) => this.#adapters[layer]!.parameters(block)),
+        blocks: weights.blocks.map((block, layer) => this.#adapters[layer]!.parameters(block, isStreamed)),
         outputNorm: weights.outputNorm,
         vocabulary: weights.output,
         bf16: options.bf16?.places ?? null,
+        streamed: this.#streamed,
       },
       numLanes,
       threads,
@@ -135,15 +156,24 @@ export class OrtPolicyModel implements PolicyModel {
   /**
    * Reads a GGUF file of any precision; use the sampler's, so that both compute the same policy.
    *
+   * @param options.weights `streamed`: large matrices stay in the file, which stays open. Default `resident`
    * @throws {TrainerError} `trainer.architecture_unsupported`
    */
-  static async load(options: OrtPolicyModelOptions & { readonly modelPath: string }): Promise<OrtPolicyModel> {
+  static async load(
+    options: OrtPolicyModelOptions & { readonly modelPath: string; readonly weights?: WeightsMode },
+  ): Promise<OrtPolicyModel> {
     const file = GgufFile.open(options.modelPath);
+    let kept: GgufFile | null = null;
     try {
       const architecture = trainableArchitecture(file);
-      return new OrtPolicyModel(architecture, readWeights(file, architecture, options.lora), options);
+      if (options.weights !== 'streamed')
+        return new OrtPolicyModel(architecture, readWeights(file, architecture, options.lora), options);
+      const model = new OrtPolicyModel(architecture, streamWeights(file, architecture), options);
+      kept = file;
+      model.#file = file;
+      return model;
     } finally {
-      file.close();
+      if (kept === null) file.close();
     }
   }
 
@@ -185,16 +215,18 @@ export class OrtPolicyModel implements PolicyModel {
     const layers = [...this.#adapters.keys()];
     const inputs = [...layers, layers.length].map((layer) => activations.layerInput(layer));
     const intermediates = layers.map((layer) => activations.intermediates(layer));
+    const weights = this.#streamed === null ? null : weightBuffers(this.#streamed, this.#workspace);
     this.#lanes.begin((lane) => ({
       lane,
       share: plan.lanes[lane]!,
       inputs,
       intermediates,
       head,
+      weights,
       backward: gradients === null ? null : { gradients, adapters: adapterGradients[lane]! },
     }));
     for (const adapter of this.#adapters) adapter.load(withoutAdapter);
-    embedTokens(row.tokenIds, this.#weights.embedding, inputs[0]!, this.architecture.embeddingScale);
+    embedTokens(row.tokenIds, this.#embedding, inputs[0]!, this.architecture.embeddingScale);
     await this.#run(
       forwardSchedule(layers.length, (layer) => activations.isKept(layer)),
       options,
@@ -256,11 +288,12 @@ export class OrtPolicyModel implements PolicyModel {
     if (this.#ownsWorkspace) this.#workspace.clear();
     this.#lanes.close();
     this.#ownThreads?.close();
+    this.#file?.close();
   }
 
   async #run(steps: readonly LaneStep[], options: ComputeOptions): Promise<void> {
     this.#isInterrupted = true;
-    const timings = await this.#lanes.run(steps, options);
+    const timings = await this.#lanes.run(this.#streamed === null ? steps : withStreamedWeights(steps), options);
     this.#isInterrupted = false;
     timings.forEach(this.#onRun);
   }

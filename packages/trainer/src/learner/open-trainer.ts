@@ -7,13 +7,15 @@ import {
   type ModelWeights,
   readWeights,
   readWeightsExceptMatrices,
+  type StreamedWeights,
+  streamWeights,
   Workspace,
 } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
 import { RowDecoder } from '../deterministic/row-decoder.ts';
 import { Bf16BlockMatrices } from '../lanes/bf16-matrices.ts';
 import { LaneThreads } from '../lanes/lane-threads.ts';
-import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { OrtPolicyModel, type WeightsMode } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
@@ -40,7 +42,8 @@ export interface Trainer {
  * @param options `numThreads` that compute; `isDeterministic`: log-probabilities equal the sampler's to the bit,
  * at the cost of an extra pass per row and a second copy of the weights (default false); `oneDnnPath`: library
  * for matrices and their inputs in bf16 (default null: single precision); `allowsControlTokens` must equal the
- * sampler's, or prompts would differ
+ * sampler's, or prompts would differ; `weights`: `streamed` keeps matrices in the file, at the same bits and a few
+ * percent of speed (default `resident`; bf16 matrices are always resident)
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
  * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
@@ -50,12 +53,13 @@ export async function openTrainer(options: {
   readonly allowsControlTokens?: boolean;
   readonly isDeterministic?: boolean;
   readonly oneDnnPath?: string | null;
+  readonly weights?: WeightsMode;
 }): Promise<Trainer> {
-  const { modelPath, numThreads, isDeterministic = false, oneDnnPath = null } = options;
+  const { modelPath, numThreads, isDeterministic = false } = options;
   // Comes first, to refuse untrainable models before anything else is read.
   const opened = openTemplate(options);
   const { template, architecture } = opened;
-  const { weights, bf16 } = readModel(opened, oneDnnPath);
+  const { weights, bf16, file } = readModel(opened, options);
   let current: TrainablePolicy | null = null;
   // Compiling its graphs and rounding the vocabulary takes half a second, so it is reused.
   let own: OrtPolicyModel | null = null;
@@ -83,6 +87,7 @@ export async function openTrainer(options: {
       rows?.close();
       rows = null;
       bf16?.close();
+      file?.close();
       workspace.clear();
       opened.close();
       returnMemoryOf(weights);
@@ -95,25 +100,35 @@ export function requireBf16(oneDnnPath: string): void {
   openBf16Library(oneDnnPath, 1);
 }
 
+interface ReadModel {
+  readonly weights: ModelWeights | StreamedWeights;
+  readonly bf16: Bf16BlockMatrices | null;
+  /** Open as long as streamed weights are used. */
+  readonly file: GgufFile | null;
+}
+
 /** @param opened closed on an error */
 function readModel(
   opened: OpenedTemplate,
-  oneDnnPath: string | null,
-): { readonly weights: ModelWeights; readonly bf16: Bf16BlockMatrices | null } {
+  { oneDnnPath = null, weights = 'resident' }: { readonly oneDnnPath?: string | null; readonly weights?: WeightsMode },
+): ReadModel {
   const { modelPath, architecture } = opened;
-  try {
-    using file = GgufFile.open(modelPath);
-    if (oneDnnPath === null) return { weights: readWeights(file, architecture), bf16: null };
+  using kept = new DisposableStack();
+  kept.defer(() => opened.close());
+  const file = kept.use(GgufFile.open(modelPath));
+  const done = (read: ReadModel): ReadModel => {
+    kept.move();
+    if (read.file === null) file.close();
+    return read;
+  };
+  if (oneDnnPath !== null) {
     // Each thread has its own library and computes alone: lanes are the threads of a pass.
     const library = openBf16Library(oneDnnPath, 1);
-    return {
-      weights: readWeightsExceptMatrices(file, architecture),
-      bf16: new Bf16BlockMatrices(file, architecture, library),
-    };
-  } catch (error) {
-    opened.close();
-    throw error;
+    const others = readWeightsExceptMatrices(file, architecture);
+    return done({ weights: others, bf16: new Bf16BlockMatrices(file, architecture, library), file: null });
   }
+  if (weights === 'streamed') return done({ weights: streamWeights(file, architecture), bf16: null, file });
+  return done({ weights: readWeights(file, architecture), bf16: null, file: null });
 }
 
 function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {

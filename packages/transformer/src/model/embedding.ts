@@ -1,6 +1,43 @@
-/** Copies rows of embedding [V, H], times `scale`, → into [T, H]. */
-export function embedTokens(tokenIds: Int32Array, embedding: Float32Array, into: Float32Array, scale: number): void {
-  const columns = into.length / tokenIds.length;
-  tokenIds.forEach((id, token) => into.set(embedding.subarray(id * columns, (id + 1) * columns), token * columns));
+import { readValues, type TensorPlace } from '@trainyard/native';
+
+/** Rows of a matrix [rows, columns] in memory, or of one that stays in its file. */
+export class MatrixRows {
+  readonly columns: number;
+  readonly #matrix: Float32Array | TensorPlace;
+
+  constructor(matrix: Float32Array | TensorPlace, columns: number) {
+    this.#matrix = matrix;
+    this.columns = columns;
+  }
+
+  /**
+   * @param memory for rows from a file. Default: fresh
+   * @returns [end - start, columns], to be read only
+   */
+  rows(start: number, end: number, memory: (length: number) => Float32Array = fresh): Float32Array {
+    const [from, to] = [start * this.columns, end * this.columns];
+    if (this.#matrix instanceof Float32Array) return this.#matrix.subarray(from, to);
+    const rows = memory(to - from);
+    readValues(this.#matrix, from, rows);
+    return rows;
+  }
+
+  row(id: number): Float32Array {
+    return this.rows(id, id + 1);
+  }
+}
+
+const fresh = (length: number) => new Float32Array(length);
+
+/** Copies rows of the embedding [V, H], times `scale`, → into [T, H]. */
+export function embedTokens(tokenIds: Int32Array, embedding: MatrixRows, into: Float32Array, scale: number): void {
+  const { columns } = embedding;
+  const memory = new Float32Array(new ArrayBuffer(4 * columns));
+  tokenIds.forEach((id, token) =>
+    into.set(
+      embedding.rows(id, id + 1, () => memory),
+      token * columns,
+    ),
+  );
   if (scale !== 1) for (let i = 0; i < into.length; i++) into[i]! *= scale;
 }

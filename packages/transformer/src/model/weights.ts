@@ -1,6 +1,7 @@
-import type { GgufFile } from '@trainyard/native';
+import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
+import { fileMatrix, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
@@ -41,6 +42,16 @@ export interface ModelWeights {
   readonly ropeFactors: Float32Array | null;
 }
 
+/** Frozen weights whose large matrices stay in an open file: the memory of about one block instead of all. */
+export interface StreamedWeights extends Omit<ModelWeights, 'embedding' | 'output'> {
+  /** [V, H] */
+  readonly embedding: TensorPlace;
+  /** [V, H] */
+  readonly output: TensorPlace;
+  /** Matrices of `blocks`, which have only room for an adapter. */
+  readonly files: readonly Readonly<Record<ProjectionName, FileMatrix>>[];
+}
+
 const ATTENTION = ['q', 'k', 'v'] as const;
 
 /**
@@ -63,15 +74,35 @@ export function readWeightsExceptMatrices(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
 ): ModelWeights {
+  return readModel(file, architecture, () => emptyMatrices(architecture));
+}
+
+/** @param file open as long as the weights are used */
+export function streamWeights(
+  file: Pick<GgufFile, 'tensors' | 'readF32' | 'place'>,
+  architecture: Architecture,
+): StreamedWeights {
+  const embedding = file.place('token_embd.weight');
+  return {
+    ...readRest(file, architecture, () => emptyMatrices(architecture)),
+    embedding,
+    output: file.tensors.has('output.weight') ? file.place('output.weight') : embedding,
+    files: Array.from({ length: architecture.numLayers }, (_, layer) => {
+      const matrices = PROJECTION_NAMES.map((projection) => [
+        projection,
+        fileMatrix(file, architecture, { layer, projection }),
+      ]);
+      return Object.fromEntries(matrices) as Record<ProjectionName, FileMatrix>;
+    }),
+  };
+}
+
+function emptyMatrices(architecture: Architecture): BlockWeights['matrices'] {
   const matrices = PROJECTION_NAMES.map((projection) => {
     const { out } = projectionDims(architecture, projection);
-    return [projection, () => WideMatrix.withoutWeights(out, 0)] as const;
+    return [projection, WideMatrix.withoutWeights(out, 0)] as const;
   });
-  return readModel(
-    file,
-    architecture,
-    () => Object.fromEntries(matrices.map(([projection, make]) => [projection, make()])) as BlockWeights['matrices'],
-  );
+  return Object.fromEntries(matrices) as Record<ProjectionName, WideMatrix>;
 }
 
 function readModel(
@@ -80,16 +111,22 @@ function readModel(
   matricesOf: (layer: number) => BlockWeights['matrices'],
 ): ModelWeights {
   const embedding = shared(file.readF32('token_embd.weight'));
-  const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
+  const output = file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding;
+  return { ...readRest(file, architecture, matricesOf), embedding, output };
+}
+
+function readRest(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  architecture: Architecture,
+  matricesOf: (layer: number) => BlockWeights['matrices'],
+): Omit<ModelWeights, 'embedding' | 'output'> {
   return {
-    embedding,
     blocks: Array.from({ length: architecture.numLayers }, (_, layer) => ({
       ...readBlockVectors(file, architecture, layer),
       matrices: matricesOf(layer),
     })),
     outputNorm: file.readF32('output_norm.weight'),
-    output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,
-    ropeFactors: optional('rope_freqs.weight'),
+    ropeFactors: file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null,
   };
 }
 

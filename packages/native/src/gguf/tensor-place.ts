@@ -1,0 +1,45 @@
+import assert from 'node:assert';
+import { dequantize } from './dequantize.ts';
+import { readFully } from './header-reader.ts';
+import { TENSOR_TYPES } from './tensor-types.ts';
+
+/** Place of a tensor in an open file, for all threads of the process. Valid while its `GgufFile` is open. */
+export interface TensorPlace {
+  readonly path: string;
+  readonly descriptor: number;
+  readonly offset: number;
+  /** ggml's number of the type. */
+  readonly typeId: number;
+  readonly numValues: number;
+}
+
+// Stored bytes and their values stay in the processor's cache.
+const PIECE_VALUES = 1 << 16;
+
+let piece = new Uint8Array(0);
+
+/**
+ * Reads consecutive values of a tensor as float32, in file order. Quantised blocks load the library for ggml's own
+ * `to_float`.
+ *
+ * @param first multiple of the type's block length, as is the number of values
+ * @param into written
+ * @throws {NativeError} `native.gguf_malformed` if the file has become shorter, or ggml cannot expand the type
+ */
+export function readValues(place: TensorPlace, first: number, into: Float32Array): void {
+  const { path, descriptor, offset, typeId, numValues } = place;
+  const type = TENSOR_TYPES.get(typeId)!;
+  const { blockBytes, blockLength } = type;
+  assert(first >= 0 && first + into.length <= numValues, `values ${first} to ${first + into.length} of ${numValues}`);
+  assert(first % blockLength === 0 && into.length % blockLength === 0, `whole blocks of ${blockLength} values`);
+  const most = blockLength * Math.max(1, Math.floor(PIECE_VALUES / blockLength));
+  for (let done = 0; done < into.length;) {
+    const count = Math.min(most, into.length - done);
+    const sizeBytes = (count / blockLength) * blockBytes;
+    if (piece.length < sizeBytes) piece = new Uint8Array((most / blockLength) * blockBytes);
+    const bytes = piece.subarray(0, sizeBytes);
+    readFully(descriptor, bytes, offset + ((first + done) / blockLength) * blockBytes, path);
+    dequantize(type, bytes, into.subarray(done, done + count));
+    done += count;
+  }
+}
