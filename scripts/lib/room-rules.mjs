@@ -8,5 +8,5 @@ export const FILES_OF_A_FOLDER = 20;
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const WINGS = {
-  server: ['seams', 'training-data', 'hosts', 'cluster', 'jobs', 'gateway', 'service'],
+  server: ['seams', 'hub', 'training-data', 'hosts', 'cluster', 'jobs', 'gateway', 'service'],
 };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { Trainyard } from '@trainyard/sdk';
+import { LoopbackHub, tinyRepository } from '@trainyard/server/testing';
 import { afterAll, expect, test } from 'vitest';
 
 import { commandsOf, GuideProcess } from '../support/guide-commands.ts';
@@ -12,10 +13,20 @@ import { testModel } from '../support/model.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const MODEL = '.trainyard/models/SmolLM2-135M-Instruct.Q4_1.gguf';
 const clone = mkdtempSync(join(tmpdir(), 'trainyard-own-model-'));
-const env = { TRAINYARD_PORT: '0', TRAINYARD_DRAIN_GRACE_MS: '0', TRAINYARD_API_KEY: 'k'.repeat(32) };
+const hub = await LoopbackHub.open();
+const env = {
+  TRAINYARD_PORT: '0',
+  TRAINYARD_DRAIN_GRACE_MS: '0',
+  TRAINYARD_API_KEY: 'k'.repeat(32),
+  HF_ENDPOINT: hub.url,
+  HF_HUB_CACHE: join(clone, 'hub-cache'),
+  HF_HUB_OFFLINE: '',
+  HF_TOKEN: '',
+};
 const processes = new Set<GuideProcess>();
 afterAll(async () => {
   for (const process of processes) await process.end('SIGKILL');
+  await hub.close();
   rmSync(clone, { recursive: true, force: true });
 });
 
@@ -49,8 +60,28 @@ async function logprobsOf(client: Trainyard, model: string): Promise<number[]> {
   return answer.choices[0]!.logprobs!.content!.map(({ logprob }) => logprob);
 }
 
-test('a folder is served, trained and exported as a folder that is served again', async () => {
+test('models of the hub are pulled, served and asked', async () => {
+  const { folder, gguf } = await tinyRepository();
+  hub.add('Qwen/Qwen3-0.6B', { ...folder, 'pytorch_model.bin': 'pickle' });
+  hub.add('Qwen/Qwen3-0.6B-GGUF', { 'Qwen3-0.6B-Q8_0.gguf': gguf });
   symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
+  expect(await run('pull Qwen/Qwen3-0.6B')).toMatch(/\/models--Qwen--Qwen3-0\.6B\/snapshots\/[0-9a-f]{40}$/m);
+  expect(await run('pull Qwen/Qwen3-0.6B-GGUF:Q8_0')).toMatch(/\/Qwen3-0\.6B-Q8_0\.gguf$/m);
+  const numDownloads = hub.storageRequests().length;
+  expect(numDownloads).toBe(2);
+
+  const service = await next('serve --model Qwen/').ready();
+  const client = new Trainyard({ baseUrl: `${service.origin}/v1`, apiKey: env.TRAINYARD_API_KEY });
+  const ids = ['Qwen/Qwen3-0.6B', 'Qwen/Qwen3-0.6B-GGUF:Q8_0'];
+  const [one, other] = [await logprobsOf(client, ids[0]!), await logprobsOf(client, ids[1]!)];
+  expect(one.length).toBeGreaterThan(0);
+  expect(one).toEqual(other);
+  await run('chat Qwen/Qwen3-0.6B');
+  expect(await service.end('SIGTERM')).toBe(0);
+  expect(hub.storageRequests().length).toBe(numDownloads);
+}, 300_000);
+
+test('a folder is served, trained and exported as a folder that is served again', async () => {
   mkdirSync(join(clone, '.trainyard/models'), { recursive: true });
   symlinkSync(testModel().small, join(clone, MODEL));
   await run('export --base');

@@ -15,6 +15,7 @@ import { usageCommand } from './commands/usage.ts';
 import { backupCommand, restoreCommand } from './host/backup.ts';
 import { dbCommand } from './host/db.ts';
 import { doctorCommand } from './host/doctor.ts';
+import { pullCommand } from './host/pull.ts';
 import { serveCommand } from './host/serve.ts';
 
 /**
@@ -24,6 +25,7 @@ import { serveCommand } from './host/serve.ts';
 export const COMMANDS: readonly (() => Command)[] = [
   serveCommand,
   doctorCommand,
+  pullCommand,
   openCommand,
   chatCommand,
   modelsCommand,

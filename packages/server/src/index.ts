@@ -14,6 +14,11 @@ export {
 } from './service/settings/setting-table.ts';
 export { multipliesBf16, needsBf16, oneDnnProblem } from './service/settings/bf16-support.ts';
 export { createServer } from './gateway/create-server.ts';
+export { HubError } from './hub/hub-error.ts';
+export { readHubSettings } from './hub/hub-settings.ts';
+export { readModelReference } from './hub/model-reference.ts';
+export { pullModel } from './hub/pull-model.ts';
+export { PullPace } from './hub/pull-pace.ts';
 export { readKeyFile } from './seams/data/key-file.ts';
 export { dataPaths, findRunningService, refuseUnusableDataDirectory } from './seams/data/data-directory.ts';
 export { connectSnippets } from './gateway/pages/snippets.ts';

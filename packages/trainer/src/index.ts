@@ -85,7 +85,14 @@ export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';
 export { copySource } from './model-folder/copy-source.ts';
 export { copyPath, modelCopy, type CopySource } from './model-folder/model-copy.ts';
-export { folderLabel, ModelFolder } from './model-folder/model-folder.ts';
+export {
+  checkFolderTexts,
+  FOLDER_TEXT_FILES,
+  folderLabel,
+  ModelFolder,
+  weightFiles,
+} from './model-folder/model-folder.ts';
+export { INDEX_FILE, SINGLE_FILE } from './model-folder/shards.ts';
 export { ModelFolderError } from './model-folder/model-folder-error.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
 export {

@@ -26,6 +26,7 @@ import { metricsAccess } from './settings/network-access.ts';
 import { createMetricsServer } from './parts/metrics-server.ts';
 import { refuseMissingModels } from './settings/model-files.ts';
 import { prepareModels } from './parts/prepare-models.ts';
+import { fetchHubModels } from './parts/fetch-hub-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -49,11 +50,12 @@ export interface RunningParts {
  * @param logRaw receives one line per event; never a secret
  * @throws {ServerError} with a message for the operator: missing or corrupt model, folder in use …
  */
-export async function startParts(given: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
-  const log = serviceLog(given, logRaw);
-  const metrics = new ServiceMetrics(given.role);
-  const [samples, trains] = [does(given.role, 'engine'), does(given.role, 'trainer')];
-  await refuseUnstartable(given);
+export async function startParts(settings: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
+  const log = serviceLog(settings, logRaw);
+  const metrics = new ServiceMetrics(settings.role);
+  const [samples, trains] = [does(settings.role, 'engine'), does(settings.role, 'trainer')];
+  await refuseUnstartable(settings);
+  const given = await fetchHubModels(settings, log);
   refuseMissingModels(given.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {

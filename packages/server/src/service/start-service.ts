@@ -26,6 +26,7 @@ import { listen } from '../seams/network/listen.ts';
 import { metricsAccess } from './settings/network-access.ts';
 import { refuseMissingModels } from './settings/model-files.ts';
 import { prepareModels } from './parts/prepare-models.ts';
+import { fetchHubModels } from './parts/fetch-hub-models.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -86,12 +87,13 @@ export interface RunningService {
  * …
  */
 export async function startService(
-  given: ServiceConfig,
+  settings: ServiceConfig,
   logRaw: (line: string) => void,
   { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null }: ServiceExtras = {},
 ): Promise<RunningService> {
-  const log = serviceLog(given, logRaw);
-  await refuseUnstartable(given);
+  const log = serviceLog(settings, logRaw);
+  await refuseUnstartable(settings);
+  const given = needsModelFiles(settings.role) ? await fetchHubModels(settings, log) : settings;
   if (needsModelFiles(given.role)) refuseMissingModels(given.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {

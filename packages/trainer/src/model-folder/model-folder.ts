@@ -6,7 +6,7 @@ import { FolderFiles, sourceFile } from './folder-files.ts';
 import type { SourceFile } from './model-copy.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 import { modelMetadata, ropeFactors } from './model-metadata.ts';
-import { INDEX_FILE, shardNames, Shards, type ShardTensor } from './shards.ts';
+import { INDEX_FILE, shardNames, SINGLE_FILE, Shards, type ShardTensor } from './shards.ts';
 import { storedType, tensorBytes } from './tensor-bytes.ts';
 import { isIgnoredTensor, type TableTensor, tensorTable } from './tensor-table.ts';
 import { TOKENIZER_FILES, tokenizerMetadata } from './tokenizer-metadata.ts';
@@ -25,9 +25,7 @@ export class ModelFolder implements Disposable {
 
   /** @param chatTemplate file of a template that replaces its own. @throws {ModelFolderError} */
   static open(path: string, chatTemplate: string | null = null): ModelFolder {
-    const files = new FolderFiles(path);
-    const config = readFolderConfig(files);
-    const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files, chatTemplate) };
+    const { files, config, vocabulary } = readTexts(path, chatTemplate);
     const shards = Shards.open(files);
     try {
       return new ModelFolder(files, config, { vocabulary, shards });
@@ -55,12 +53,31 @@ export class ModelFolder implements Disposable {
   }
 }
 
+/** Files of a folder that are read, except its weights. */
+export const FOLDER_TEXT_FILES: readonly string[] = ['config.json', ...TOKENIZER_FILES, ...TEMPLATE_FILES];
+
+/** Checks the files of a folder that describe the model. Its weights may be missing. @throws {ModelFolderError} */
+export function checkFolderTexts(path: string): void {
+  readTexts(path, null);
+}
+
+/** Names of a folder's files of weights, which may be missing. Their index is read. @throws {ModelFolderError} */
+export function weightFiles(path: string): readonly string[] {
+  const files = new FolderFiles(path);
+  return files.names.has(INDEX_FILE) ? shardNames(files).names : [SINGLE_FILE];
+}
+
+function readTexts(path: string, chatTemplate: string | null) {
+  const files = new FolderFiles(path);
+  const config = readFolderConfig(files);
+  const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files, chatTemplate) };
+  return { files, config, vocabulary };
+}
+
 /** All files that are read, by name. @throws {ModelFolderError} */
 export function folderFiles(path: string, chatTemplate: string | null = null): ReadonlyMap<string, SourceFile> {
   const files = new FolderFiles(path);
-  const texts = ['config.json', ...TOKENIZER_FILES, ...TEMPLATE_FILES, INDEX_FILE].filter((name) =>
-    files.names.has(name),
-  );
+  const texts = [...FOLDER_TEXT_FILES, INDEX_FILE].filter((name) => files.names.has(name));
   const names = [...texts, ...shardNames(files).names];
   const template = chatTemplate === null ? [] : [['chat template', sourceFile(chatTemplate)] as const];
   return new Map([...names.map((name) => [name, sourceFile(files.pathOf(name))] as const), ...template]);

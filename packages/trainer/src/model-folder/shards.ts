@@ -4,7 +4,7 @@ import { TrainerError } from '../contract/errors.ts';
 import { isRecord, type FolderFiles } from './folder-files.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 
-const SINGLE_FILE = 'model.safetensors';
+export const SINGLE_FILE = 'model.safetensors';
 export const INDEX_FILE = 'model.safetensors.index.json';
 const PICKLES = /\.(?:bin|pt|pth|ckpt|pkl)$/;
 /** Each holds a file descriptor. */

@@ -17,6 +17,8 @@ import { dataPaths } from '../../seams/data/data-directory.ts';
  * truncated, not computable here
  */
 export async function examineModel(given: ModelConfig, config: ServiceConfig): Promise<{ untrainable: string | null }> {
+  // A start downloads it.
+  if (given.hub !== null) return { untrainable: null };
   refuseMissingModels([given]);
   // Avoids a copy in another precision, which takes minutes and gigabytes: these two need none.
   const precision = config.precision === 'bf16' ? 'bf16' : 'fast';

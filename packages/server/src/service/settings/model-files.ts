@@ -15,7 +15,7 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
     if (!existsSync(path))
       throw new ServerError(
         'server.model_missing',
-        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file or a folder, or unset it: "trainyard serve" then downloads the default model`,
+        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, a folder or a model of the hub (ORG/NAME), or unset it: "trainyard serve" then downloads the default model`,
       );
     if (!isFolder(path)) {
       const problem = fileProblem(path);

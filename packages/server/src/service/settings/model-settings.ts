@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
+import { type ModelReference, readModelReference } from '../../hub/model-reference.ts';
 import { settingFault } from './setting-fault.ts';
 
 /** A served base model. */
@@ -9,6 +10,8 @@ export interface ModelConfig {
   readonly id: string;
   /** absolute path of a GGUF file, or of a folder in the Hugging Face format, which a start converts */
   readonly path: string;
+  /** model of a hub that a start fetches to get the path; null: the path is there */
+  readonly hub: ModelReference | null;
   /** KV cache over all its sequences, tokens; null: as many as fit in {@link cacheMegabytes}, or 16,384 */
   readonly capacityTokens: number | null;
   /** memory limit of that cache; null: the memory for the tokens */
@@ -124,10 +127,12 @@ export function resolveModels(
     throw settingFault(`the first model has two ids: ${first.id} in --model and ${modelId} in --model-id`);
   const models = all.map((entry, index): ModelConfig => {
     const chatTemplate = entry.chatTemplate ?? options.chatTemplate;
-    const id = entry.id ?? (index === 0 ? modelId : undefined) ?? modelIdOf(entry.path);
+    const hub = existsSync(entry.path) ? null : readModelReference(entry.path);
+    const id = entry.id ?? (index === 0 ? modelId : undefined) ?? (hub === null ? modelIdOf(entry.path) : hubId(hub));
     return {
       id: checkedId(id, `the model ${entry.path}`),
-      path: resolve(entry.path),
+      path: hub === null ? resolve(entry.path) : hub.text,
+      hub,
       capacityTokens: entry.capacityTokens ?? capacityTokens,
       cacheMegabytes: entry.cacheMegabytes ?? cacheMegabytes,
       toolParser: entry.toolParser ?? toolParser,
@@ -164,4 +169,18 @@ function modelIdOf(path: string): string {
   if (name === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
   const [, repository] = /[/\\]models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+$/.exec(resolve(path)) ?? [];
   return repository?.replace('--', '/') ?? name.replace(/\.gguf$/i, '');
+}
+
+/** `ORG/NAME` in any revision, `ORG/NAME:QUANTISATION`, or the name of the file, as for one on this machine. */
+function hubId({ repository, file }: ModelReference): string {
+  switch (file.kind) {
+    case 'folder':
+      return repository;
+    case 'quantisation':
+      return `${repository}:${file.name}`;
+    case 'path':
+      return modelIdOf(file.path);
+    default:
+      return file satisfies never;
+  }
 }

@@ -6,8 +6,8 @@ export const MODELS = {
     kind: 'text',
     isList: true,
     defaultText: 'SmolLM2-135M-Instruct',
-    help: 'GGUF file of a base model, or its folder in the Hugging Face format, `PATH` or `ID=PATH`; repeatable, the first is the default',
-    more: 'see [several base models](#several-base-models)',
+    help: 'GGUF file of a base model, its folder in the Hugging Face format, or a model of the hub (`ORG/NAME`, `ORG/NAME:Q8_0`), also as `ID=…`; repeatable, the first is the default',
+    more: 'see [your own model](../guide/your-own-model.md) and [several base models](#several-base-models)',
   },
   modelId: { kind: 'text', defaultText: 'from the file', help: 'id of the first base model' },
   modelMemoryMegabytes: {
