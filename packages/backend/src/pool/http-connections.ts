@@ -1,6 +1,9 @@
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
 import { urlToHttpOptions } from 'node:url';
+
+// An import would load undici too (docs/traps.md).
+const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http');
+const { Agent: HttpsAgent, request: httpsRequest } = process.getBuiltinModule('node:https');
 
 export interface HttpConnectionsOptions {
   /** Request paths are below it. */
@@ -35,7 +38,7 @@ export interface HttpRequest {
  */
 export class HttpConnections {
   readonly #options: HttpConnectionsOptions;
-  readonly #agent: HttpAgent;
+  readonly #agent: Agent;
   readonly #address: RequestOptions;
   /** Path prefix of servers below a proxy; usually empty. */
   readonly #below: string;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { maxHeaderSize, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { LastKnown } from '@trainyard/store';
@@ -75,7 +75,7 @@ import { DEFAULT_MAX_LOGPROBS } from '../seams/contract/max-logprobs.ts';
 import { speaksAnthropic, toMessagesError } from './forms/messages/error.ts';
 
 /** Node refuses longer ones, so every name in a path reaches its route, which has its own limit. */
-const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
+const MAX_PATH_PART_CHARACTERS = process.getBuiltinModule('node:http').maxHeaderSize;
 
 /** Number of bodies of the maximum size that may be incoming or in flight; others wait for up to a minute. */
 const BODIES_AT_A_TIME = 32;

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import type { InferenceBackend, ModelInference } from '../../seams/contract/backends.ts';
@@ -121,7 +121,8 @@ export class EnginePort {
         },
       ],
     ]);
-    this.#server = createServer(
+    // An import would load undici too (docs/traps.md).
+    this.#server = process.getBuiltinModule('node:http').createServer(
       {
         headersTimeout: options.headMs ?? HEAD_MS,
         requestTimeout: BODY_MS,

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 
 import { closeInOrder } from './early-answers.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
+
+// An import would load undici too (docs/traps.md).
+const { maxHeaderSize, STATUS_CODES } = process.getBuiltinModule('node:http');
 
 const refused = new WeakSet<Socket>();
 
