@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { isRolloutMetric } from '@trainyard/protocol';
+import { mixesSamplers, withSamplerNames } from '@trainyard/protocol/fields';
 import { FolderBlobs, openSqliteStore, type SqlStore } from '@trainyard/store';
 import { dataPaths } from '@trainyard/server';
 import { OPTIMIZER_FILE, resolveTrainingConfig } from '@trainyard/trainer';
@@ -60,10 +61,12 @@ export async function seedRun(run: SeededRun): Promise<string> {
       now += 20_000;
       await store.jobs.appendEvent(claimed.id, claimed.fencingToken, startedEvent(rewards));
       now += 40_000;
-      const metrics = metricsOf(rewards, progress, random);
+      const metrics = withSamplerNames(metricsOf(rewards, progress, random), 0);
       const named = Object.entries(metrics).map(([key, value]): [string, number] => [`train/${key}`, value]);
       const ofRollouts = Object.fromEntries(named.filter(([name]) => isRolloutMetric(name)));
-      const ofUpdate = Object.fromEntries(named.filter(([name]) => !isRolloutMetric(name)));
+      const ofUpdate = Object.fromEntries(
+        named.filter(([name]) => !isRolloutMetric(name) && !mixesSamplers(name.slice('train/'.length))),
+      );
       await store.jobs.appendEvent(claimed.id, claimed.fencingToken, {
         type: 'gradient_step',
         data: metrics,

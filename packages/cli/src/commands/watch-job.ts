@@ -12,9 +12,11 @@ const SHOWN: readonly (readonly [label: string, name: string])[] = [
   ['loss', 'loss'],
   ['loss', 'policy_loss'],
   ['reward', 'reward'],
-  ['kl', 'kl_sampler'],
+  ['fresh kl', 'fresh/kl_sampler'],
+  ['updated kl', 'updated/kl_sampler'],
   ['entropy', 'entropy'],
-  ['gap', 'logprob_gap_mean'],
+  ['fresh gap', 'fresh/logprob_gap_mean'],
+  ['updated gap', 'updated/logprob_gap_mean'],
   ['grad', 'grad_norm'],
 ];
 

@@ -1,11 +1,13 @@
 import '../components/card.css';
 import './chart-card.css';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
+import { Link } from 'wouter';
 
 import { Button } from '../components/button.tsx';
 import { ChartTable } from './chart-table.tsx';
 import { ChartValues } from './chart-values.tsx';
 import { download, toCsv } from './csv.ts';
+import { withDiscarded } from './series-lines.ts';
 import { LineChart, type LineChartProps } from './line-chart.tsx';
 import { shownName } from '../components/shown-name.ts';
 
@@ -32,6 +34,8 @@ export function ChartCard({
   const { lines, height = 180 } = chart;
   // A CSV with only a header would suggest that there are no numbers, while they are still loading.
   const isEmpty = lines.length === 0;
+  const listed = useMemo(() => withDiscarded(lines), [lines]);
+  const lastDiscarded = lines.findLast(({ discarded }) => discarded !== undefined)?.discarded?.jobs.at(-1);
   return (
     <section className="card chart-card" aria-label={shownName(title)}>
       <div className="chart-card-head">
@@ -49,7 +53,7 @@ export function ChartCard({
             <Button
               look="quiet"
               aria-label={`${shownName(title)} as CSV`}
-              onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, lines))}
+              onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, listed))}
             >
               CSV
             </Button>
@@ -61,13 +65,19 @@ export function ChartCard({
       {isEmpty ? (
         <div style={{ minHeight: height }}>{empty}</div>
       ) : isTable ? (
-        <ChartTable title={title} xName={xName} lines={lines} {...(chart.onPick ? { onPick: chart.onPick } : {})} />
+        <ChartTable title={title} xName={xName} lines={listed} {...(chart.onPick ? { onPick: chart.onPick } : {})} />
       ) : (
         <LineChart
           {...chart}
           label={`${shownName(title)} over ${xName}s; the table has the same numbers`}
           onHover={setPlace}
         />
+      )}
+      {lastDiscarded === undefined ? null : (
+        <p className="chart-help">
+          ○ of a job that failed or was cancelled, so no step has it:{' '}
+          <Link href={`/jobs/${encodeURIComponent(lastDiscarded)}`}>last job</Link>
+        </p>
       )}
     </section>
   );

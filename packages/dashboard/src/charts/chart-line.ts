@@ -3,8 +3,24 @@ export interface ChartLine {
   readonly name: string;
   /** Index of its colour among the four series colours, from 1. */
   readonly color: 1 | 2 | 3 | 4;
+  readonly isDashed?: boolean | undefined;
   readonly x: readonly number[];
   readonly y: readonly number[];
   /** Area around the line: the spread of the values. */
   readonly band?: { readonly low: readonly number[]; readonly high: readonly number[] } | undefined;
+  /** Values of jobs that failed or were cancelled: hollow points that belong to no line. */
+  readonly discarded?: Discarded | undefined;
+}
+
+export interface Discarded {
+  readonly x: readonly number[];
+  readonly y: readonly number[];
+  /** Job of each value. */
+  readonly jobs: readonly string[];
+}
+
+/** Values that are good, inclusive. */
+export interface GoodRange {
+  readonly from: number;
+  readonly to: number;
 }

@@ -2,7 +2,7 @@ import { formatValue } from '../components/numbers.ts';
 import type { ChartLine } from './chart-line.ts';
 import { shownName } from '../components/shown-name.ts';
 
-/** The value of each line at the pointed place, or at the last one. */
+/** The value of each line at the pointed place, or its last one. */
 export function ChartValues({
   lines,
   place,
@@ -21,8 +21,9 @@ export function ChartValues({
         {xName} {shown}
       </span>
       {lines.map((line) => (
-        <span key={line.name} data-color={line.color}>
-          {shownName(line.name)} <b>{valueAt(line, shown)}</b>
+        <span key={line.name} data-color={line.color} data-dashed={line.isDashed}>
+          {shownName(line.name)} <b>{valueAt(line, place ?? line.x.at(-1) ?? shown)}</b>
+          {place === null && line.x.at(-1) !== last && line.x.length > 0 ? ` (${xName} ${line.x.at(-1)})` : null}
         </span>
       ))}
     </div>

@@ -40,6 +40,7 @@ const series = (name: string, mean: number[], count: number[]) => ({
   mean,
   min: mean.map((value) => value - 1),
   max: mean.map((value) => value + 1),
+  discarded: { at: [], value: [], job_id: [] },
 });
 
 test('a line has an area if a point merges several steps or a deviation is known', () => {

@@ -1,19 +1,24 @@
 import uPlot from 'uplot';
 
-import { formatValue } from '../components/numbers.ts';
-import type { ChartLine } from './chart-line.ts';
-import { smooth } from './smooth.ts';
+import { formatTick, formatValue } from '../components/numbers.ts';
+import { columnsOf } from './chart-columns.ts';
+import type { ChartLine, GoodRange } from './chart-line.ts';
+import { linearRange, logRange } from './chart-range.ts';
 import type { ThemeColors } from './theme-colors.ts';
 
 /** Two clicks within this time are a double click and not a pick, ms. */
 const DOUBLE_CLICK_MS = 250;
 /** Maximum pointer movement of a click, in pixels. */
 const CLICK_SLACK = 4;
+/** Width of a digit, in pixels. */
+const CHARACTER_WIDTH = 6.5;
 const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 
 export interface ChartParts {
   readonly lines: readonly ChartLine[];
   readonly isLog: boolean;
+  /** Shaded. */
+  readonly good?: GoodRange | undefined;
   readonly smoothing: number;
   readonly height: number;
   readonly colors: ThemeColors;
@@ -29,8 +34,12 @@ export interface ChartParts {
 
 /** Draws lines into an element. @returns the chart, which the caller destroys */
 export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
-  const { data, series, bands } = columnsOf(parts);
-  const { height, colors, isLog, callbacks, syncKey } = parts;
+  const { height, colors, callbacks, syncKey, good } = parts;
+  const columns = columnsOf(parts);
+  const { data, series, bands, floor, hasZeros } = columns;
+  // Without a positive value there is nothing to take a logarithm of.
+  const isLog = floor !== null;
+  const lastLabel = String(data[0].at(-1) ?? '');
   const axis: uPlot.Axis = {
     stroke: colors.soft,
     font: FONT,
@@ -44,8 +53,14 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
       series,
       bands,
       legend: { show: false },
-      padding: [8, 8, 0, 0],
-      scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: rangeOf } },
+      // The label of the last place is centred on the right edge.
+      padding: [8, 8 + (lastLabel.length * CHARACTER_WIDTH) / 2, 0, 0],
+      scales: {
+        x: { time: false },
+        y: isLog
+          ? { distr: 3, range: (_chart, min, max) => logRange(min, max, good) }
+          : { range: (_chart, min, max) => linearRange(...withGood(min, max, good)) },
+      },
       axes: [
         {
           ...axis,
@@ -57,7 +72,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
           ...axis,
           size: 52,
           gap: 6,
-          values: (_chart, values) => values.map((y) => (y === null ? '' : formatValue(y))),
+          values: (_chart, values) => values.map((y) => labelOf(y, floor, hasZeros)),
         },
       ],
       cursor: {
@@ -67,6 +82,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
         ...(syncKey === undefined ? {} : { sync: { key: syncKey } }),
       },
       hooks: {
+        drawClear: [(plot) => shadeGood(plot, good, colors.good)],
         setCursor: [({ cursor }) => callbacks.current.onHover?.(placeOf(data, cursor.idx))],
         setSelect: [(plot) => zoomTo(plot, callbacks)],
       },
@@ -78,11 +94,27 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
   return chart;
 }
 
-/** Adds a margin; a constant line is centred in a range of its own magnitude. */
-function rangeOf(_chart: uPlot, min: number, max: number): uPlot.Range.MinMax {
-  if (min === max) return min === 0 ? [-0.5, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
-  const margin = (max - min) * 0.06;
-  return [min - margin, max + margin];
+function withGood(min: number, max: number, good: GoodRange | undefined): [number, number] {
+  return good === undefined ? [min, max] : [Math.min(min, good.from), Math.max(max, good.to)];
+}
+
+/** uPlot asks for labels of every tenth of a decade, and leaves out some by null. */
+function labelOf(y: number | null, floor: number | null, hasZeros: boolean): string {
+  if (y === null) return '';
+  if (floor === null) return formatValue(Math.abs(y) < 1e-12 ? 0 : y);
+  return hasZeros && y <= floor * 1.001 ? '0' : formatTick(y);
+}
+
+function shadeGood(chart: uPlot, good: GoodRange | undefined, color: string): void {
+  const { min, max } = chart.scales['y'] ?? {};
+  if (good === undefined || min == null || max == null) return;
+  const top = chart.valToPos(Math.min(good.to, max), 'y', true);
+  const bottom = chart.valToPos(Math.max(good.from, min), 'y', true);
+  const { left, width } = chart.bbox;
+  chart.ctx.save();
+  chart.ctx.fillStyle = color;
+  chart.ctx.fillRect(left, top, width, bottom - top);
+  chart.ctx.restore();
 }
 
 function placeOf(data: uPlot.AlignedData, index: number | null | undefined): number | null {
@@ -114,43 +146,4 @@ function listen(chart: uPlot, data: uPlot.AlignedData, callbacks: ChartParts['ca
     clearTimeout(pick);
     callbacks.current.onZoom?.(null);
   });
-}
-
-/** Merges the places of all lines into one axis; gaps are bridged. */
-function columnsOf({ lines, isLog, smoothing, colors }: ChartParts): {
-  data: uPlot.AlignedData;
-  series: uPlot.Series[];
-  bands: uPlot.Band[];
-} {
-  const places = [...new Set(lines.flatMap(({ x }) => x))].toSorted((first, second) => first - second);
-  const indexOf = new Map(places.map((place, index) => [place, index]));
-  const data: (number | null)[][] = [places];
-  const series: uPlot.Series[] = [{}];
-  const bands: uPlot.Band[] = [];
-  for (const line of lines) {
-    const stroke = colors.series[line.color - 1]!;
-    const add = (values: readonly number[], options: uPlot.Series) => {
-      const column: (number | null)[] = places.map(() => null);
-      // The logarithm of a value that is not positive is undefined.
-      for (const [index, value] of values.entries())
-        column[indexOf.get(line.x[index]!)!] = isLog && value <= 0 ? null : value;
-      data.push(column);
-      series.push({ label: line.name, spanGaps: true, points: { show: false }, ...options });
-      return series.length - 1;
-    };
-    if (line.band !== undefined) {
-      const high = add(line.band.high, { stroke: 'transparent', width: 0 });
-      const low = add(line.band.low, { stroke: 'transparent', width: 0 });
-      bands.push({ series: [high, low], fill: `${stroke}24` });
-    }
-    const isSmoothed = smoothing > 0;
-    if (isSmoothed) add(line.y, { stroke: `${stroke}55`, width: 1 });
-    const hasFew = line.x.length <= 40;
-    add(isSmoothed ? smooth(line.y, smoothing) : line.y, {
-      stroke,
-      width: 1.75,
-      points: { show: hasFew && !isSmoothed, size: 5, fill: stroke },
-    });
-  }
-  return { data: data as uPlot.AlignedData, series, bands };
 }

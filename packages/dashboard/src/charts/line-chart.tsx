@@ -3,7 +3,7 @@ import './line-chart.css';
 import { type KeyboardEvent, useEffect, useRef } from 'react';
 import type uPlot from 'uplot';
 
-import type { ChartLine } from './chart-line.ts';
+import type { ChartLine, GoodRange } from './chart-line.ts';
 import { drawChart } from './draw-chart.ts';
 import { useThemeColors } from './theme-colors.ts';
 
@@ -13,6 +13,8 @@ export interface LineChartProps {
   readonly lines: readonly ChartLine[];
   readonly height?: number;
   readonly isLog?: boolean;
+  /** Good values, shaded. */
+  readonly good?: GoodRange | undefined;
   /** 0 to below 1; above 0 the raw values are drawn faintly in the background. */
   readonly smoothing?: number;
   /** Called with the place of the pointer or of the arrow keys, or null for none. */
@@ -30,14 +32,14 @@ export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
   const container = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colors = useThemeColors();
-  const { lines, isLog = false, smoothing = 0, onHover, onPick, onZoom, syncKey } = chart;
+  const { lines, isLog = false, smoothing = 0, good, onHover, onPick, onZoom, syncKey } = chart;
   // A new callback needs no new chart.
   const callbacks = useRef({ onHover, onPick, onZoom });
   callbacks.current = { onHover, onPick, onZoom };
 
   useEffect(() => {
     const element = container.current!;
-    plot.current = drawChart(element, { lines, isLog, smoothing, height, colors, callbacks, syncKey });
+    plot.current = drawChart(element, { lines, isLog, good, smoothing, height, colors, callbacks, syncKey });
     const observer = new ResizeObserver(() =>
       plot.current?.setSize({ width: Math.max(120, element.clientWidth), height }),
     );
@@ -47,7 +49,7 @@ export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [lines, isLog, smoothing, height, colors, syncKey]);
+  }, [lines, isLog, good, smoothing, height, colors, syncKey]);
 
   function onKeyDown(event: KeyboardEvent) {
     const chart = plot.current;

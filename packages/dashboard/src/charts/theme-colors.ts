@@ -4,6 +4,9 @@ import { useSyncExternalStore } from 'react';
 export interface ThemeColors {
   readonly line: string;
   readonly soft: string;
+  readonly surface: string;
+  /** Background of good values. */
+  readonly good: string;
   readonly series: readonly [string, string, string, string];
 }
 
@@ -22,6 +25,8 @@ function readColors(): ThemeColors {
   colors = {
     line: value('--line'),
     soft: value('--faint'),
+    surface: value('--surface'),
+    good: value('--good-soft'),
     series: [value('--series-1'), value('--series-2'), value('--series-3'), value('--series-4')],
   };
   return colors;

@@ -14,6 +14,13 @@ export function formatValue(value: number): string {
   return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(4)));
 }
 
+/** A power of ten, or one digit of it: `1e-6`, `0.001`, `3`. */
+export function formatTick(value: number): string {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(0);
+  return String(Number(value.toPrecision(3)));
+}
+
 /** `40.8 MB` */
 export function formatMegabytes(bytes: number): string {
   return `${new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(bytes / 1e6)} MB`;

@@ -1,12 +1,5 @@
-/** A chart of a model's page: its metrics and how to read it. */
-export interface ChartSpec {
-  readonly title: string;
-  /** In the order of their colours, at most four; missing metrics are left out. */
-  readonly metrics: readonly { readonly name: string; readonly label: string }[];
-  /** Metric of the spread around the first one. */
-  readonly deviation?: string;
-  readonly help?: string;
-}
+import type { ChartSpec } from './chart-spec.ts';
+import { SAMPLER_CHARTS } from './sampler-charts.ts';
 
 export interface ChartGroup {
   readonly title: string;
@@ -77,37 +70,7 @@ const FIXED: readonly ChartGroup[] = [
       one('train/advantage_mean', 'Advantage', 'Near 0 if a step contains whole groups.'),
     ],
   },
-  {
-    title: 'Sampler against trainer',
-    charts: [
-      {
-        title: 'Log-probability gap',
-        metrics: [
-          { name: 'train/logprob_gap_mean', label: 'mean' },
-          { name: 'train/logprob_gap_p99', label: 'p99' },
-          { name: 'train/logprob_gap_max', label: 'max' },
-        ],
-        help: 'Difference between the two for the same tokens. It should stay small and level.',
-      },
-      one(
-        'train/probs_corr',
-        'Correlation of probabilities',
-        'Above 0.99 on fresh rollouts; a lower value means that tokens were lost.',
-      ),
-      {
-        title: 'KL to the sampler',
-        metrics: [
-          { name: 'train/kl_sampler', label: 'kl' },
-          { name: 'train/kl_sampler_k1', label: 'k1' },
-        ],
-      },
-      one(
-        'train/surprisal_excess',
-        'Surprisal excess',
-        'Below 0 the tokens were drawn from a sharper distribution than the policy.',
-      ),
-    ],
-  },
+  { title: 'Sampler against trainer', charts: SAMPLER_CHARTS },
   {
     title: 'Optimiser and speed',
     charts: [

@@ -6,9 +6,9 @@ import { useLocation } from 'wouter';
 import { seriesQuery } from '../api/models.ts';
 import { ChartCard } from '../charts/chart-card.tsx';
 import type { ChartLine } from '../charts/chart-line.ts';
-import { lineOf, lineWithDeviation } from '../charts/series-lines.ts';
+import { lineOf, lineWithDeviation, mappedLine } from '../charts/series-lines.ts';
 import { useInView } from '../charts/use-in-view.ts';
-import type { ChartSpec } from './chart-specs.ts';
+import type { ChartSpec } from './chart-spec.ts';
 import { rolloutsHref } from './rollouts-href.ts';
 import type { ChartView } from './use-chart-view.ts';
 
@@ -45,7 +45,8 @@ export function MetricChart({
         help={spec.help}
         xName={axis === 'step' ? 'step' : 'gradient step'}
         lines={lines}
-        isLog={view.isLog}
+        isLog={view.isLog || spec.isLog === true}
+        good={spec.good}
         smoothing={view.smoothing}
         syncKey="model"
         onZoom={(range) => onView(range ?? { from: null, to: null })}
@@ -60,7 +61,7 @@ export function MetricChart({
 const COLORS: readonly ChartLine['color'][] = [1, 2, 3, 4];
 
 function linesOf(
-  { metrics, deviation }: ChartSpec,
+  { metrics, deviation, isFromOne = false }: ChartSpec,
   models: readonly ModelDetailsObject[],
   answers: readonly (SeriesListObject | undefined)[],
 ): ChartLine[] {
@@ -68,12 +69,16 @@ function linesOf(
   return models.flatMap((model, modelIndex) => {
     const series = answers[modelIndex]?.data ?? [];
     const spread = series.find(({ name }) => name === deviation);
-    return (isCompared ? metrics.slice(0, 1) : metrics).flatMap(({ name, label }, index) => {
+    return (isCompared ? metrics.slice(0, 1) : metrics).flatMap(({ name, label, isDashed }, index) => {
       const own = series.find((one) => one.name === name);
       if (own === undefined || own.last.length === 0) return [];
       const color = COLORS[isCompared ? modelIndex : index]!;
       const text = isCompared ? model.name : label;
-      return [index === 0 && !isCompared ? lineWithDeviation(own, spread, color, text) : lineOf(own, color, text)];
+      const line = {
+        ...(index === 0 && !isCompared ? lineWithDeviation(own, spread, color, text) : lineOf(own, color, text)),
+        isDashed,
+      };
+      return [isFromOne ? mappedLine(line, (value) => 1 - value) : line];
     });
   });
 }

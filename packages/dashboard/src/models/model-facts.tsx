@@ -1,23 +1,33 @@
-import type { ModelDetailsObject, SeriesObject } from '@trainyard/sdk';
+import type { ModelDetailsObject } from '@trainyard/sdk';
 
 import { type Fact, Facts } from '../components/facts.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
+import { SamplerTile } from './sampler-tile.tsx';
 import { Ago } from '../components/time.tsx';
 
 /** The main figures of a model. */
-export function ModelFacts({ model, reward }: { model: ModelDetailsObject; reward: SeriesObject | undefined }) {
-  const first = reward?.mean[0];
-  const last = reward?.mean.at(-1);
+export function ModelFacts({
+  model,
+  firstReward,
+  gap,
+}: {
+  model: ModelDetailsObject;
+  firstReward: number | null;
+  /** Mean log-probability gap of the last fresh rollouts. */
+  gap: number | null;
+}) {
+  const { reward } = model;
   const facts: Fact[] = [
     { name: 'Step', value: model.latest_step ?? '–' },
-    ...(first === undefined || last === undefined
+    ...(reward === null
       ? []
       : [
           {
             name: 'Reward',
             value: (
               <>
-                {formatValue(last)} <small>from {formatValue(first)}</small>
+                {formatValue(reward.value)}{' '}
+                {firstReward === null ? null : <small>from {formatValue(firstReward)}</small>}
               </>
             ),
           },
@@ -37,6 +47,7 @@ export function ModelFacts({ model, reward }: { model: ModelDetailsObject; rewar
             ),
           },
         ]),
+    ...(gap === null ? [] : [{ name: 'Sampler = trainer', value: <SamplerTile modelId={model.id} gap={gap} /> }]),
     { name: 'Gradient steps', value: formatCount(model.num_gradient_steps) },
     { name: 'Checkpoints', value: formatCount(model.num_checkpoints) },
     { name: 'LoRA', value: `rank ${model.lora.rank}` },

@@ -15,14 +15,16 @@ export function OverviewTab({ model }: { model: ModelDetailsObject }) {
   const { data: metrics } = useQuery(metricsQuery(model.id));
   const names = useMemo(() => {
     const rewards = (metrics?.data ?? []).map(({ name }) => name).filter((name) => name.endsWith('/reward'));
-    return ['train/reward', 'train/reward_std_dev', ...rewards.filter((name) => name !== 'train/reward')].slice(0, 8);
+    const others = rewards.filter((name) => name !== 'train/reward');
+    return ['train/reward', 'train/reward_std_dev', ...others].slice(0, 8);
   }, [metrics]);
   const { data, error } = useQuery({ ...seriesQuery(model.id, names), enabled: metrics !== undefined });
   const reward = data?.data.find(({ name }) => name === 'train/reward');
+  const gap = metrics?.data.find(({ name }) => name === 'train/fresh/logprob_gap_mean')?.last_value ?? null;
   return (
     <>
       {error === null ? null : <Fault error={error} />}
-      <ModelFacts model={model} reward={reward} />
+      <ModelFacts model={model} firstReward={reward?.mean[0] ?? null} gap={gap} />
       <LiveJobs modelId={model.id} />
       <RewardChart modelId={model.id} series={data?.data ?? null} />
       <LastRollouts modelId={model.id} />

@@ -431,6 +431,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           max: [0.25, 0.5],
           count: [4, 4],
           recorded_at: [CREATED, CREATED + 60],
+          discarded: { at: [], value: [], job_id: [] },
         },
       ],
     },

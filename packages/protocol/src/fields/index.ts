@@ -43,6 +43,7 @@ export {
   type SamplingField,
 } from './sampling-fields.ts';
 export { isReply, isSampledChoice, logprobEntriesOf, promptLength } from './sampled-choice.ts';
+export { mixesSamplers, withSamplerNames } from './sampler-metrics.ts';
 export {
   DEFAULT_PARAMS,
   DEFAULT_SAMPLING,

@@ -5,7 +5,10 @@ import Type, { type Static } from 'typebox';
 const MetricSeriesSchema = Type.Object(
   {
     name: Type.String({ description: '`train/…` for gradient steps, `<split>/…` for logged trajectories.' }),
-    num_points: Type.Integer({ minimum: 1 }),
+    num_points: Type.Integer({
+      minimum: 1,
+      description: 'Number of values, including those of jobs that failed or were cancelled.',
+    }),
     last_value: Type.Number(),
     last_step: Type.Integer({ minimum: 0, description: 'Step of the model with the last value.' }),
   },
@@ -61,8 +64,22 @@ const SeriesSchema = Type.Object(
     max: Column('Maximum of the values of each point.'),
     count: Column('Number of values of each point.'),
     recorded_at: Column('Unix seconds when the last value of each point was recorded.'),
+    discarded: Type.Object(
+      {
+        at: Column('Position of each value.'),
+        value: Column('The values.'),
+        job_id: Type.Array(Type.String(), { description: 'Job of each value.' }),
+      },
+      {
+        description:
+          'Values of jobs that failed or were cancelled, the last 1,000. Their step does not exist, so no point and no other figure of the model contains them.',
+      },
+    ),
   },
-  { title: 'Series', description: 'Columns of equal length: the i-th entries form the i-th point.' },
+  {
+    title: 'Series',
+    description: 'Columns of equal length: the i-th entries form the i-th point. `discarded` has columns of its own.',
+  },
 );
 export type SeriesObject = Static<typeof SeriesSchema>;
 

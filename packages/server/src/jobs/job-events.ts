@@ -1,4 +1,5 @@
 import { isRolloutMetric } from '@trainyard/protocol';
+import { mixesSamplers } from '@trainyard/protocol/fields';
 import type { ClaimedJob, NewEvent, NewStepUsage } from '@trainyard/store';
 import { ignoredSettingsWarning, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
@@ -64,12 +65,17 @@ function stepUsage(index: number, metrics: Readonly<Record<string, number>>): Ne
   return { numRequests: index === 0 ? 1 : 0, promptTokens: Math.max(0, all - trained), completionTokens: trained };
 }
 
-/** Training metrics under their full names: of the update, and of the rollouts. */
+/**
+ * Training metrics under their full names: of the update, and of the rollouts. Comparisons with the sampler
+ * only as `train/fresh/…` and `train/updated/…`.
+ */
 export function trainMetrics(metrics: Readonly<Record<string, number>>): {
   metrics: Record<string, number>;
   rolloutMetrics: Record<string, number>;
 } {
-  const all = Object.entries(metrics).map(([name, value]): [string, number] => [`train/${name}`, value]);
+  const all = Object.entries(metrics)
+    .filter(([name]) => !mixesSamplers(name))
+    .map(([name, value]): [string, number] => [`train/${name}`, value]);
   const [ofRollouts, ofUpdate] = [true, false].map((is) => all.filter(([name]) => isRolloutMetric(name) === is));
   return { metrics: Object.fromEntries(ofUpdate!), rolloutMetrics: Object.fromEntries(ofRollouts!) };
 }

@@ -110,7 +110,17 @@ function rollout(group: number, step: number, index: number) {
       { role: 'user', content: `Say words of scenario ${group}.` },
       ...(index % 4 === 0
         ? [
-            { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: called }] },
+            {
+              finish_reason: 'tool_calls',
+              index: 0,
+              token_ids: [1],
+              logprobs: { content: [{ token: 'token_id:1', logprob: -1 }] },
+              message: {
+                role: 'assistant',
+                content: null,
+                tool_calls: [{ id: 'c1', type: 'function', function: called }],
+              },
+            },
             { role: 'tool', tool_call_id: 'c1', content: String(reward) },
           ]
         : []),

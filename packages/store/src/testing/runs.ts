@@ -83,6 +83,45 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await read(modelId, name, 'gradient_step')).toMatchObject({ numPlaces: 2 });
     });
 
+    it('points of failed and cancelled jobs count in no figure, and are listed as discarded', async () => {
+      const { id: modelId } = await addModel(store);
+      const first = await begin(modelId);
+      await first.step(0, { 'train/loss': 4 }, { 'train/reward': 0.25 });
+      await first.end();
+      await log(modelId, 'train', 0.5);
+      const ends = [
+        (id: string, token: number) => store.jobs.fail(id, token, 'NaN'),
+        (id: string) => store.jobs.cancel(id, 'by a client'),
+      ];
+      const jobs: string[] = [];
+      for (const end of ends) {
+        await addJob(store, modelId);
+        const { id, fencingToken } = await claim(store);
+        await store.jobs.appendEvent(id, fencingToken, {
+          type: 'gradient_step',
+          data: {},
+          dedupeKey: 'gradient_step:0',
+          metrics: { 'train/loss': 1e30, 'train/only_failed': 1 },
+          rolloutMetrics: { 'train/reward': 0.9 },
+        });
+        expect(await read(modelId, 'train/loss', 'step')).toMatchObject({ numPlaces: 2 });
+        await end(id, fencingToken);
+        jobs.push(id);
+      }
+      expect((await store.runs.listSeries(modelId)).map(({ name, last }) => [name, last.value])).toEqual([
+        ['train/loss', 4],
+        ['train/reward', 0.5],
+      ]);
+      expect(await stateOf(modelId)).toMatchObject({ reward: { step: 1, value: 0.5 }, best: { step: 1, value: 0.5 } });
+      const loss = await read(modelId, 'train/loss', 'step');
+      expect(loss).toMatchObject({ numPlaces: 1, points: [{ first: 1, mean: 4, max: 4 }] });
+      expect(loss?.discarded).toEqual(jobs.map((jobId) => ({ place: 2, value: 1e30, jobId })));
+      const bySteps = await read(modelId, 'train/reward', 'gradient_step');
+      expect(bySteps).toMatchObject({ points: [{ first: 0, mean: 0.25 }] });
+      expect(bySteps?.discarded.map(({ place }) => place)).toEqual([1, 2]);
+      expect((await read(modelId, 'train/only_failed', 'step'))?.points).toEqual([]);
+    });
+
     it('a mean is between minimum and maximum, even if the sum overflows', async () => {
       const { id: modelId } = await addModel(store);
       const { step } = await begin(modelId);
@@ -142,8 +181,14 @@ export function runSuite(makeHarness: MakeHarness): void {
         name: 'val/reward',
         numPlaces: 0,
         points: [],
+        discarded: [],
       });
-      expect(await read(modelId, 'unknown', 'step')).toEqual({ name: 'unknown', numPlaces: 0, points: [] });
+      expect(await read(modelId, 'unknown', 'step')).toEqual({
+        name: 'unknown',
+        numPlaces: 0,
+        points: [],
+        discarded: [],
+      });
       expect((await store.models.get(modelId))?.numGradientSteps).toBe(3);
     });
 

@@ -1,6 +1,7 @@
 /** Errors, initial weights, and steps that a crash does not repeat, for all kinds of jobs. */
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
+import { withSamplerNames } from '@trainyard/protocol/fields';
 import { TrainerError } from '../contract/errors.ts';
 import { meanMetrics } from './job-statistics.ts';
 import type { JobWarning } from './job-warning.ts';
@@ -88,11 +89,12 @@ export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPla
   const { numSteps, fingerprint, jobKind } = plan;
   const resumed = await resumeSnapshot(job, parts, { fingerprint, jobKind });
   if (resumed.damage !== null) parts.emit({ kind: 'warning', warning: snapshotDamaged(resumed.damage) });
-  const stepMetrics = [...resumed.stepMetrics];
+  // Snapshots of earlier releases have the plain names only.
+  const stepMetrics = resumed.stepMetrics.map(withSamplerNames);
   stepMetrics.forEach((metrics, index) => emit(index, metrics));
   for (let index = stepMetrics.length; index < numSteps; index++) {
     const begun = performance.now();
-    const metrics = await plan.step(index);
+    const metrics = withSamplerNames(await plan.step(index), index);
     const computed = performance.now();
     stepMetrics.push(metrics);
     const isLast = stepMetrics.length === numSteps;

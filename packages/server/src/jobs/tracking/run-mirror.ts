@@ -1,3 +1,4 @@
+import { mixesSamplers } from '@trainyard/protocol/fields';
 import { type FeedItem, type Model, type Store, StoreError } from '@trainyard/store';
 
 import { type RunReference, type RunTracker, type TrackedPoint, TrackerError } from './run-tracker.ts';
@@ -205,8 +206,13 @@ export class RunMirror implements RunTracking {
 
 /** Null for an item without metrics. */
 function metricsOf({ type, data }: FeedItem): Record<string, number> | null {
-  if (type === 'gradient_step') return numbersOf(data, 'train/');
+  if (type === 'gradient_step') return withoutMixed(numbersOf(data, 'train/'));
   return type === 'log_recorded' ? numbersOf(data['metrics'] ?? {}, '') : null;
+}
+
+/** Keeps `train/fresh/…` and `train/updated/…` of the comparisons with the sampler. */
+function withoutMixed(metrics: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(metrics).filter(([name]) => !mixesSamplers(name.slice('train/'.length))));
 }
 
 function numbersOf(values: object, prefix: string): Record<string, number> {

@@ -59,13 +59,13 @@ export class JobMetrics {
     this.#warnings = counter('job_warnings_total', 'Job warnings, by code.', ['code']);
     this.#gap = new Histogram({
       name: 'trainyard_logprob_gap',
-      help: 'Mean |log-probability of trainer - of sampler| of each gradient step.',
+      help: 'Mean |log-probability of trainer - of sampler| of the first gradient step of each job.',
       buckets: [1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1],
       registers,
     });
     this.#largestGap = new Gauge({
       name: 'trainyard_logprob_gap_max',
-      help: 'Largest difference of the latest gradient step.',
+      help: 'Largest difference in the first gradient step of the latest job.',
       registers,
     });
     this.#exportZeros();
@@ -124,7 +124,7 @@ export class JobMetrics {
       for (const [reason, count] of Object.entries(values.get('dropped_groups') ?? {}))
         this.#dropped.inc({ reason }, countOf(count));
     } else if (type === 'gradient_step') {
-      const [mean, max] = [values.get('logprob_gap_mean'), values.get('logprob_gap_max')];
+      const [mean, max] = [values.get('fresh/logprob_gap_mean'), values.get('fresh/logprob_gap_max')];
       if (typeof mean === 'number') this.#gap.observe(mean);
       if (typeof max === 'number') this.#largestGap.set(max);
     } else if (type === 'warning') this.#warnings.inc({ code: String(values.get('code')) });

@@ -117,8 +117,10 @@ export async function gradientStepTaken(
   // Not the start's step plus one: numbers of deleted checkpoints stay taken.
   const { nextStep: step, numGradientSteps } = await tables.models.countGradientStep(job.modelId);
   const gradientStep = numGradientSteps - 1;
-  await tables.metrics.append(job.modelId, metrics, { step, gradientStep }, now);
-  await tables.metrics.append(job.modelId, rolloutMetrics, { step: rolloutStep(job, step), gradientStep }, now);
+  const position = await tables.jobs.positionOf(job.id);
+  await tables.metrics.append(job.modelId, metrics, { step, gradientStep, job: position }, now);
+  const place = { step: rolloutStep(job, step), gradientStep, job: position };
+  await tables.metrics.append(job.modelId, rolloutMetrics, place, now);
 }
 
 /** Step from which a job's rollouts were sampled. @param nextStep the step that the job makes */
@@ -156,7 +158,7 @@ export async function finishJobSucceeded(
     { modelId, step: model.nextStep, jobId, directoryKey, digest, metrics: outcome.metrics },
     now,
   );
-  const place = { step: rolloutStep(held, model.nextStep), gradientStep: null };
+  const place = { step: rolloutStep(held, model.nextStep), gradientStep: null, job: null };
   await tables.metrics.append(modelId, outcome.rolloutMetrics ?? {}, place, now);
   await tables.models.advanceStep(modelId);
   const data = { step: checkpoint.step };

@@ -15,8 +15,8 @@ export async function adoptCheckpoint(tables: Tables, adopted: AdoptedCheckpoint
   // A policy must not remove a recovered checkpoint at once.
   await tables.retention.mark(id, now);
   await tables.models.advanceStepTo(model.id, step + 1);
-  await tables.metrics.append(model.id, metrics, { step, gradientStep: null }, createdAt);
-  await tables.metrics.append(model.id, rolloutMetrics, { step: step - 1, gradientStep: null }, createdAt);
+  await tables.metrics.append(model.id, metrics, { step, gradientStep: null, job: null }, createdAt);
+  await tables.metrics.append(model.id, rolloutMetrics, { step: step - 1, gradientStep: null, job: null }, createdAt);
   const { id: modelId, entityId } = model;
   await tables.feed.add({ type: 'checkpoint_created', entityId, modelId, data: { step } }, now);
   return { kind: 'adopted', model };

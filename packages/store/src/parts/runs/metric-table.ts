@@ -16,6 +16,8 @@ export interface MetricPlace {
   step: number;
   /** Null without a gradient step, as for logs. */
   gradientStep: number | null;
+  /** Position of the job; null for logs. */
+  job: number | null;
 }
 
 type SeriesRow = { name: string; num_points: number; value: number; step: number };
@@ -31,6 +33,19 @@ type PointRow = {
   recorded_at: number;
   places: number;
 };
+
+/** Jobs that made no step: their points count in no figure of the model. */
+const WITHOUT_STEP = "('failed', 'cancelled')";
+/** Points of such jobs per series, the last ones. */
+const MAX_DISCARDED = 1_000;
+
+function isKept(points: string, modelId: string): string {
+  return `(${points}.job_position is null or ${points}.job_position not in (
+    select position from jobs where model_id = ${modelId} and status in ${WITHOUT_STEP}))`;
+}
+
+const LAST_POINT = `(select q.position from metric_points q where q.series_id = s.id and ${isKept('q', 's.model_id')}
+  order by q.position desc limit 1)`;
 
 /** Metrics of runs: one series per name, in the order of writing. */
 export class MetricTable {
@@ -63,7 +78,7 @@ export class MetricTable {
   async #appendSome(
     modelId: string,
     metrics: ReadonlyMap<string, number>,
-    { step, gradientStep }: MetricPlace,
+    { step, gradientStep, job }: MetricPlace,
     now: number,
   ): Promise<void> {
     const series = await this.#sql.all<{ id: number; name: string; num_points: number }>(
@@ -74,11 +89,11 @@ export class MetricTable {
     const points = series.flatMap(({ id, name, num_points: numPoints }) => {
       const value = metrics.get(name);
       if (value === undefined) throw new Error(`the series ${name} was not requested`);
-      return [id, numPoints - 1, step, gradientStep, value, now];
+      return [id, numPoints - 1, step, gradientStep, value, now, job];
     });
     await this.#sql.run(
-      `insert into metric_points (series_id, position, step, gradient_step, value, recorded_at)
-       values ${rowsOf(metrics.size, '(?, ?, ?, ?, ?, ?)')}`,
+      `insert into metric_points (series_id, position, step, gradient_step, value, recorded_at, job_position)
+       values ${rowsOf(metrics.size, '(?, ?, ?, ?, ?, ?, ?)')}`,
       ...points,
     );
   }
@@ -86,7 +101,7 @@ export class MetricTable {
   async list(modelId: string): Promise<MetricSeries[]> {
     const rows = await this.#sql.all<SeriesRow>(
       `select s.name, s.num_points, p.value, p.step from metric_series s
-       join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
+       join metric_points p on p.series_id = s.id and p.position = ${LAST_POINT}
        where s.model_id = (${LIVE_MODEL}) order by s.name`,
       modelId,
     );
@@ -103,7 +118,7 @@ export class MetricTable {
       this.#sql,
       modelIds,
       (marks) => `select s.model_id, p.step, p.value from metric_series s
-       join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
+       join metric_points p on p.series_id = s.id and p.position = ${LAST_POINT}
        where s.model_id in (${liveModels(marks)}) and s.name = ?`,
       { after: [name] },
     );
@@ -125,7 +140,7 @@ export class MetricTable {
            select s.model_id, s.name as metric, p.step, avg(p.value) as value, case s.name ${turnOf} end as turn
            from metric_series s join metric_points p on p.series_id = s.id
            join checkpoints c on c.model_id = s.model_id and c.step = p.step and c.deleted_at is null
-           where s.model_id in (${liveModels(marks)}) and s.name in (${rowsOf(names.length, '?')})
+           where s.model_id in (${liveModels(marks)}) and s.name in (${rowsOf(names.length, '?')}) and ${isKept('p', 's.model_id')}
            group by s.model_id, s.name, p.step) means) placed
        where place = 1`,
       { before: names, after: names },
@@ -149,7 +164,7 @@ export class MetricTable {
         )
       )?.id;
       if (id === undefined) {
-        series.push({ name, numPlaces: 0, points: [] });
+        series.push({ name, numPlaces: 0, points: [], discarded: [] });
         continue;
       }
       const rows = await this.#sql.all<PointRow>(
@@ -161,9 +176,25 @@ export class MetricTable {
         id,
         from,
         to,
+        modelId,
+      );
+      const discarded = await this.#sql.all<{ place: number; value: number; job_id: string }>(
+        `select p.${axis} as place, p.value, j.id as job_id from jobs j join metric_points p on p.job_position = j.position
+         where j.model_id = ? and j.status in ${WITHOUT_STEP} and p.series_id = ? and p.${axis} >= ? and p.${axis} <= ?
+         order by p.position desc limit ?`,
+        modelId,
+        id,
+        from,
+        to,
+        MAX_DISCARDED,
       );
       const numPlaces = rows.reduce((sum, row) => sum + row.places, 0);
-      series.push({ name, numPlaces, points: rows.map(toPoint) });
+      series.push({
+        name,
+        numPlaces,
+        points: rows.map(toPoint),
+        discarded: discarded.toReversed().map(({ place, value, job_id: jobId }) => ({ place, value, jobId })),
+      });
     }
     return series;
   }
@@ -196,7 +227,7 @@ function asKept(name: string): string {
 }
 
 const OF_A_RANGE = (column: SeriesAxis) =>
-  `from metric_points where series_id = ? and ${column} >= ? and ${column} <= ?`;
+  `from metric_points p where series_id = ? and ${column} >= ? and ${column} <= ? and ${isKept('p', '?')}`;
 
 /**
  * Larger values are summed separately, divided by a power of two, which is exact: no sum overflows, and no

@@ -21,7 +21,9 @@ export type Metrics = Record<string, number>;
 export interface MetricSeries {
   /** E.g. `train/loss`, `val/reward`. */
   name: string;
+  /** Includes those of jobs that failed or were cancelled. */
   numPoints: number;
+  /** Without such jobs. */
   last: { value: number; step: number };
 }
 
@@ -60,6 +62,8 @@ export interface Series {
   /** Number of places on the axis before merging. */
   numPlaces: number;
   points: SeriesPoint[];
+  /** Values of jobs that failed or were cancelled, in order, the last 1,000; no point contains them. */
+  discarded: { place: number; value: number; jobId: string }[];
 }
 
 export interface SeriesQuery {

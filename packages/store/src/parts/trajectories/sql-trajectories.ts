@@ -22,7 +22,7 @@ export function sqlTrajectories({ tables, now, write, writeAnswered }: Access): 
           const log = await own.logs.insert(input, checkpoint, at);
           const { modelId, split, metrics, numTrajectories } = input;
           const step = checkpoint?.step ?? model.nextStep - 1;
-          await own.metrics.append(modelId, metrics, { step, gradientStep: null }, at);
+          await own.metrics.append(modelId, metrics, { step, gradientStep: null, job: null }, at);
           const set = { id: log.id, modelId, jobId: null, split, step };
           await own.trajectories.insert(set, input.rewards ?? [], input.contents ?? null);
           const data = { log_id: log.id, split, step, num_trajectories: numTrajectories, metrics };

@@ -54,7 +54,7 @@ export function seriesRoutes(app: FastifyInstance, parts: RouteParts): void {
   );
 }
 
-function toSeriesObject({ name, numPlaces, points }: Series): SeriesObject {
+function toSeriesObject({ name, numPlaces, points, discarded }: Series): SeriesObject {
   return {
     name,
     num_places: numPlaces,
@@ -65,5 +65,10 @@ function toSeriesObject({ name, numPlaces, points }: Series): SeriesObject {
     max: points.map(({ max }) => max),
     count: points.map(({ count }) => count),
     recorded_at: points.map(({ recordedAt }) => Math.floor(recordedAt / 1000)),
+    discarded: {
+      at: discarded.map(({ place }) => place),
+      value: discarded.map(({ value }) => value),
+      job_id: discarded.map(({ jobId }) => jobId),
+    },
   };
 }

@@ -78,7 +78,7 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
     num_groups_trainable: 2,
     dropped_groups: { equal_rewards: 2, too_long: 1 },
   };
-  const step = { logprob_gap_mean: 0.001, logprob_gap_max: 0.02 };
+  const step = { 'fresh/logprob_gap_mean': 0.001, 'fresh/logprob_gap_max': 0.02, 'updated/logprob_gap_max': 3 };
   for (let run = 0; run < 2; run += 1) {
     // A resumed job repeats its start.
     metrics.jobs.see(job, { type: 'training_started', data: started, dedupeKey: 'training_started' });

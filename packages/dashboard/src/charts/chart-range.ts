@@ -1,0 +1,37 @@
+import type { GoodRange } from './chart-line.ts';
+
+const MARGIN = 0.05;
+
+/**
+ * Range of a linear axis. Numbers that are not negative start at 0 or above, and those up to 1 (shares and most
+ * rewards) end at 1 or below, apart from the margin; a constant is shown between 0 and a value of its size.
+ */
+export function linearRange(min: number, max: number): [number, number] {
+  let [low, high] = [min, max];
+  if (min === max) [low, high] = min < 0 ? [2 * min, 0] : [0, looksLikeShare(min) ? 1 : 2 * min];
+  const margin = (high - low) * MARGIN;
+  const isShare = min >= 0 && max <= 1;
+  return [
+    min >= 0 ? Math.max(low - margin, -MARGIN * high) : low - margin,
+    isShare ? Math.min(high + margin, 1 + MARGIN) : high + margin,
+  ];
+}
+
+/** Learning rates and gaps are far smaller than shares. */
+function looksLikeShare(value: number): boolean {
+  return value === 0 || (value >= 0.05 && value <= 1);
+}
+
+/** Range of a logarithmic axis in whole decades, which includes the good values. Both numbers are positive. */
+export function logRange(min: number, max: number, good: GoodRange | undefined): [number, number] {
+  const low = Math.min(min, good === undefined || good.from <= 0 ? min : good.from);
+  const high = Math.max(max, good?.to ?? max);
+  const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  return [10 ** from, 10 ** Math.max(to, from + 1)];
+}
+
+/** Value that stands for 0 and below on a logarithmic axis: a decade below the least positive one. */
+export function logFloor(values: readonly number[]): number | null {
+  const least = values.reduce((min, value) => (value > 0 ? Math.min(min, value) : min), Infinity);
+  return Number.isFinite(least) ? 10 ** (Math.floor(Math.log10(least)) - 1) : null;
+}
