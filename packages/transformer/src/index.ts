@@ -31,7 +31,14 @@ export {
   type ModelWeights,
   type StreamedWeights,
 } from './model/weights.ts';
-export { expandRows, type FileMatrix } from './model/file-matrix.ts';
+export {
+  expandRange,
+  expandRows,
+  fileMatrices,
+  type FileMatrix,
+  independentRanges,
+  plainFileMatrix,
+} from './model/file-matrix.ts';
 export {
   adaptedLinears,
   INPUT_NAMES,

@@ -1,13 +1,6 @@
 import { computedRows, GgufFile } from '@trainyard/native';
 import type { Bf16Library } from '@trainyard/native';
-import {
-  embedTokens,
-  layerKind,
-  MatrixRows,
-  readArchitecture,
-  ropeTables,
-  UnsupportedModelError,
-} from '@trainyard/transformer';
+import { embedTokens, layerKind, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
@@ -22,15 +15,17 @@ import type { DecoderParts } from '../graphs/decoder-parts.ts';
 import { FlatLogits } from '../logits/flat-logits.ts';
 import { DecoderMemory } from '../memory/decoder-memory.ts';
 import { Bf16Matrices } from '../products/bf16-matrices.ts';
+import { ExpandedProducts } from '../products/expanded-products.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
+import { StreamedMatrices } from '../products/streamed-matrices.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { GraphSteps } from './graph-steps.ts';
-import { MAX_QUANTISED_ROWS, QuantisedSteps } from './quantised-steps.ts';
+import { ProductSteps } from './product-steps.ts';
 
 export interface PagedDecoderOptions extends Pick<
   PagedAttentionSizes,
@@ -44,13 +39,17 @@ export interface PagedDecoderOptions extends Pick<
   readonly adapterBytes?: number;
   /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
   readonly bf16?: Bf16Library | null;
+  /** `streamed`: matrices stay in the file, with the same bits, and many rows are slower. Default `resident`. */
+  readonly weights?: 'resident' | 'streamed';
 }
 
 const ADAPTERS_PER_BATCH = 64;
+/** Rows of a batch by quantised weights: above it the graphs' products are as fast. */
+const MAX_QUANTISED_ROWS = 4;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 const KEPT_LOGIT_ROWS = 64;
 
-export type DecoderWeights = DecoderGraphs | Bf16Matrices;
+export type DecoderWeights = DecoderGraphs | Bf16Matrices | StreamedMatrices;
 
 /**
  * A decoder on the trainer's graphs, with the same expressions and library. Keys and values are float32 in
@@ -70,7 +69,6 @@ export class PagedDecoder {
   readonly #architecture: Architecture;
   readonly #weights: DecoderWeights;
   readonly #parts: DecoderParts;
-  readonly #embedding: MatrixRows;
   readonly #ownsWeights: boolean;
   readonly #attention: PagedAttention;
   readonly #adapters: AdapterProducts;
@@ -78,7 +76,7 @@ export class PagedDecoder {
   readonly #buffers: BlockBuffers;
   readonly #steps: BlockSteps;
   /** Steps for batches of few rows; null if only the graphs compute. */
-  #byQuantised: QuantisedSteps | null = null;
+  #byQuantised: BlockSteps | null = null;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   #logits: Float32Array;
@@ -90,18 +88,19 @@ export class PagedDecoder {
    * @throws {NativeError} if the file is missing or malformed
    */
   static open(path: string, options: PagedDecoderOptions): PagedDecoder {
-    using file = GgufFile.open(path);
+    using opened = new DisposableStack();
+    const file = opened.use(GgufFile.open(path));
     const architecture = readArchitecture(file);
     const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
     const contextLength = Math.min(trainedLength, options.capacityTokens);
-    const { bf16 = null, numThreads } = options;
-    const weights =
-      bf16 === null
-        ? new DecoderGraphs(file, architecture, numThreads)
-        : new Bf16Matrices(file, architecture, bf16, numThreads);
+    const { bf16 = null } = options;
+    const weights = openWeights(file, architecture, options);
     try {
       const quantised = bf16 === null ? file : null;
-      return new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, quantised });
+      const decoder = new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, quantised });
+      // Streamed weights own the file.
+      if (weights instanceof StreamedMatrices) opened.move();
+      return decoder;
     } catch (error) {
       weights.close();
       throw error;
@@ -117,7 +116,7 @@ export class PagedDecoder {
    */
   constructor(
     weights: DecoderWeights,
-    options: Omit<PagedDecoderOptions, 'bf16'> & {
+    options: Omit<PagedDecoderOptions, 'bf16' | 'weights'> & {
       readonly contextLength: number;
       readonly ownsWeights?: boolean;
       readonly quantised?: GgufFile | null;
@@ -149,33 +148,32 @@ export class PagedDecoder {
     this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity);
     this.#weights = weights;
     this.#parts = parts;
-    this.#embedding = new MatrixRows(parts.embedding, architecture.hiddenSize);
     this.#ownsWeights = ownsWeights;
     this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
-    const isWhole = weights instanceof DecoderGraphs;
-    const bufferRows = isWhole ? batchTokens : computedRows(batchTokens);
+    const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
     const ownBytes =
-      (isWhole
-        ? GraphSteps.bytesFor(weights, batchTokens, numThreads)
-        : Bf16Steps.bytesFor(architecture, batchTokens)) +
+      stepBytes(weights, batchTokens, numThreads) +
       BlockBuffers.bytesFor(architecture, bufferRows) +
-      QuantisedSteps.bytesFor(architecture) +
+      ProductSteps.bytesFor(architecture, MAX_QUANTISED_ROWS) +
       AdapterProducts.lowBytes(numThreads);
     const freeBytes = DecoderMemory.maxBytes - ownBytes;
     const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < freeBytes;
     const spare = readsQuantised ? freeBytes - quantisedBytes : freeBytes;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
     this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
-    this.#steps = isWhole
-      ? new GraphSteps(weights, batchTokens, memory, team)
-      : new Bf16Steps(weights, batchTokens, memory, team);
     this.#team = team;
+    this.#steps = stepsOf(weights, batchTokens, memory, team);
     const products = new QuantisedProducts(memory.shared, team);
     const few = readsQuantised
-      ? new QuantisedSteps(parts, new QuantisedWeights(quantised, architecture, memory), products, memory)
+      ? new ProductSteps(
+          parts,
+          { matrices: new QuantisedWeights(quantised, architecture, memory), products },
+          MAX_QUANTISED_ROWS,
+          memory,
+        )
       : null;
     this.#adapters = new AdapterProducts(architecture, memory, { maxRows: batchTokens, maxBytes: adapterBytes }, team);
     if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
@@ -228,7 +226,7 @@ export class PagedDecoder {
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
     const rows = this.#rowsOf(length, steps);
-    embedTokens(batch.tokens.subarray(0, length), this.#embedding, rows.x.data, embeddingScale);
+    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data, embeddingScale);
     // Products follow each other so fast that threads poll for the next one.
     this.#team.isAlert = true;
     try {
@@ -388,6 +386,30 @@ export class PagedDecoder {
   #windowOf(layer: number): number | null {
     return layerKind(this.#architecture, layer) === 'windowed' ? this.#architecture.window!.tokens : null;
   }
+}
+
+function openWeights(
+  file: GgufFile,
+  architecture: Architecture,
+  { bf16 = null, weights = 'resident', numThreads }: PagedDecoderOptions,
+): DecoderWeights {
+  if (bf16 !== null) return new Bf16Matrices(file, architecture, bf16, numThreads);
+  if (weights === 'streamed') return new StreamedMatrices(file, architecture);
+  return new DecoderGraphs(file, architecture, numThreads);
+}
+
+function stepBytes(weights: DecoderWeights, maxRows: number, numThreads: number): number {
+  const { architecture } = weights.parts;
+  if (weights instanceof DecoderGraphs) return GraphSteps.bytesFor(weights, maxRows, numThreads);
+  if (weights instanceof Bf16Matrices) return Bf16Steps.bytesFor(architecture, maxRows);
+  return ProductSteps.bytesFor(architecture, maxRows) + ExpandedProducts.bytesFor(weights.all, maxRows, numThreads);
+}
+
+function stepsOf(weights: DecoderWeights, maxRows: number, memory: DecoderMemory, team: ThreadTeam): BlockSteps {
+  if (weights instanceof DecoderGraphs) return new GraphSteps(weights, maxRows, memory, team);
+  if (weights instanceof Bf16Matrices) return new Bf16Steps(weights, maxRows, memory, team);
+  const products = new ExpandedProducts(weights.all, maxRows, memory, team);
+  return new ProductSteps(weights.parts, { matrices: weights, products }, maxRows, memory);
 }
 
 function rowAdapters(batch: DecoderBatch): (DecoderAdapter | null)[] {

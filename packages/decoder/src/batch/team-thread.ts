@@ -3,6 +3,7 @@ import { workerData } from 'node:worker_threads';
 import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
 import { Bf16ProductWork, type Bf16ProductWorkData } from '../products/bf16-product-work.ts';
+import { ExpandedProductWork, type ExpandedProductWorkData } from '../products/expanded-product-work.ts';
 import { GraphProductWork, type GraphProductWorkData } from '../products/graph-product-work.ts';
 import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
 import { helpWith, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
@@ -32,6 +33,8 @@ function open({ kind, data: ofWork }: TeamWork): { compute(unit: number): void; 
       return new AdapterWork(ofWork as AdapterWorkData, thread);
     case 'graph-product':
       return new GraphProductWork(ofWork as GraphProductWorkData, thread);
+    case 'expanded-product':
+      return new ExpandedProductWork(ofWork as ExpandedProductWorkData, thread);
     case 'bf16-product':
       return new Bf16ProductWork(ofWork as Bf16ProductWorkData);
     default:

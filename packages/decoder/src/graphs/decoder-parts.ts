@@ -1,5 +1,6 @@
-import type { GgufFile, OnnxTensor } from '@trainyard/native';
-import { biasName, headNormName, readBlockVectors } from '@trainyard/transformer';
+import assert from 'node:assert';
+import type { GgufFile, OnnxTensor, TensorPlace } from '@trainyard/native';
+import { biasName, headNormName, MatrixRows, readBlockVectors } from '@trainyard/transformer';
 import type { Architecture, BlockVectors, ConstantTensor } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
 import { vector, type Feeds } from './constant-graph.ts';
@@ -15,16 +16,21 @@ export class DecoderParts {
   /** [H] */
   readonly outputNorm: Float32Array;
   /** [V, H] */
-  readonly embedding: Float32Array;
+  readonly embedding: MatrixRows;
+  /** [V, H] in memory, or null. */
+  readonly #embedding: Float32Array | null;
   /** [D/2] or null. */
   readonly ropeFactors: Float32Array | null;
 
-  constructor(file: TensorFile, architecture: Architecture) {
+  /** @param embedding place in a file that stays open. Default: read into memory */
+  constructor(file: TensorFile, architecture: Architecture, embedding: TensorPlace | null = null) {
     this.architecture = architecture;
     this.vectors = Array.from({ length: architecture.numLayers }, (_, layer) =>
       readBlockVectors(file, architecture, layer),
     );
-    this.embedding = file.readF32('token_embd.weight');
+    const resident = embedding === null ? file.readF32('token_embd.weight') : null;
+    this.#embedding = resident;
+    this.embedding = new MatrixRows(embedding ?? resident!, architecture.hiddenSize);
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     this.outputNorm = file.readF32('output_norm.weight');
     this.between = new BetweenProducts(architecture);
@@ -32,7 +38,9 @@ export class DecoderParts {
 
   /** Matrix of the head [V, H]; the embedding if the model has no separate one. */
   readHead(file: TensorFile): Float32Array {
-    return file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
+    if (file.tensors.has('output.weight')) return file.readF32('output.weight');
+    assert(this.#embedding !== null, 'a streamed embedding is not in memory');
+    return this.#embedding;
   }
 
   /** Normalises x → h for a block's attention; after the last block h does not change. */

@@ -7,7 +7,7 @@ export const BLOCK_VALUES = 32;
 export const GROUP_ROWS = 8;
 export const MAX_KERNEL_ROWS = 4;
 /** Values that ONNX Runtime (MLAS) sums one by one from 0 before it adds the sum to the result. */
-const SUM_VALUES = 256;
+export const SUM_VALUES = 256;
 
 /**
  * `affine4`: four bits q, weight = q · scale + offset. `scaled8`: eight bits with a sign, weight = q · scale.

@@ -14,6 +14,11 @@ const BATCH_TOKENS = 1024;
 export interface ServedModelOptions extends ServedFileOptions {
   /** Path or library name of oneDNN, for precision `bf16`. */
   readonly oneDnnPath: string;
+  /**
+   * `streamed` keeps matrices of the graphs in the file: the same bits, less memory, slower for many rows. Default
+   * `resident`.
+   */
+  readonly weights?: 'resident' | 'streamed';
 }
 
 export interface RunnerSizes extends CacheLimits {
@@ -24,16 +29,16 @@ export class ServedModel implements Disposable {
   /** Has weights only if llama.cpp computes the model. */
   readonly vocabulary: LlamaModel;
   readonly #file: ServedFile;
-  readonly #oneDnnPath: string;
+  readonly #options: ServedModelOptions;
 
   /** @throws {NativeError} if the file is missing or malformed, or no llama.cpp build fits this machine */
   static load(options: ServedModelOptions): ServedModel {
-    return new ServedModel(servedFile(options), options.oneDnnPath);
+    return new ServedModel(servedFile(options), options);
   }
 
-  private constructor(file: ServedFile, oneDnnPath: string) {
+  private constructor(file: ServedFile, options: ServedModelOptions) {
     this.#file = file;
-    this.#oneDnnPath = oneDnnPath;
+    this.#options = options;
     this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
@@ -60,8 +65,9 @@ export class ServedModel implements Disposable {
     const { capacityTokens } = cacheSize(served, file.metadata, limits);
     const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
     if (served.runner === 'graphs') {
-      const bf16 = served.matrices === 'bf16' ? openBf16Library(this.#oneDnnPath, numThreads) : null;
-      return PagedDecoder.open(served.path, { ...sizes, capacityTokens, bf16 });
+      const { oneDnnPath, weights = 'resident' } = this.#options;
+      const bf16 = served.matrices === 'bf16' ? openBf16Library(oneDnnPath, numThreads) : null;
+      return PagedDecoder.open(served.path, { ...sizes, capacityTokens, bf16, weights });
     }
     const { cachePrecision, flashAttention } = served;
     return new LlamaRunner(this.vocabulary, {

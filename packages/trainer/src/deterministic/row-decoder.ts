@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DecoderBatch, PagedDecoder } from '@trainyard/decoder';
-import type { DecoderAdapter, DecoderGraphs } from '@trainyard/decoder';
+import type { DecoderAdapter, DecoderWeights } from '@trainyard/decoder';
 import { ComputeTurns } from '../lanes/compute-turns.ts';
 import type { ComputeOptions, PackedRow } from '../model/policy-model.ts';
 import { DrawnRows } from './drawn-rows.ts';
@@ -28,17 +28,17 @@ interface RowProgress {
  * of a base model: native code keeps memory for each ended thread.
  */
 export class RowDecoder {
-  readonly #graphs: DecoderGraphs;
+  readonly #weights: DecoderWeights;
   readonly #numThreads: number;
   readonly #batch = new DecoderBatch<DecoderAdapter>(BATCH_TOKENS);
   readonly #drawn: DrawnRows;
   #decoder: PagedDecoder | null = null;
 
-  /** @param graphs of the base model, closed with this object */
-  constructor(graphs: DecoderGraphs, numThreads: number) {
-    this.#graphs = graphs;
+  /** @param weights of the base model, closed with this object */
+  constructor(weights: DecoderWeights, numThreads: number) {
+    this.#weights = weights;
     this.#numThreads = numThreads;
-    this.#drawn = new DrawnRows(graphs.parts.architecture.vocabSize);
+    this.#drawn = new DrawnRows(weights.parts.architecture.vocabSize);
   }
 
   /**
@@ -86,7 +86,7 @@ export class RowDecoder {
   close(): void {
     this.#decoder?.close();
     this.#decoder = null;
-    this.#graphs.close();
+    this.#weights.close();
   }
 
   /** Takes tokens of chains whose earlier tokens are computed. @returns their row indices */
@@ -138,7 +138,7 @@ export class RowDecoder {
     kept?.close();
     this.#decoder = null;
     const capacityTokens = powerOfTwo(Math.max(numTokens, kept?.capacityTokens ?? 0));
-    this.#decoder = new PagedDecoder(this.#graphs, {
+    this.#decoder = new PagedDecoder(this.#weights, {
       capacityTokens,
       contextLength: capacityTokens,
       maxSequences: powerOfTwo(Math.max(maxSequences, kept?.maxSequences ?? 0)),

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile, writeGguf } from '@trainyard/native';
@@ -46,6 +46,40 @@ test('a deterministic trainer starts threads for some rows that are longer than 
   expect((await threadsStarted()) - before).toBeLessThanOrEqual(1 + 7 + 1);
   trainer.close();
 });
+
+test.each([false, true])(
+  'streamed weights give the bits of resident ones, isDeterministic %s',
+  async (isDeterministic) => {
+    const modelPath = join(directory, 'llama.gguf');
+    writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
+    const row = packTrie([[{ tokenIds: [3, 9, 14, 20, 31, 7, 40, 41], numPrompt: 3 }]]);
+    const logprobs: Float32Array[] = [];
+    for (const weights of ['resident', 'streamed', 'streamed'] as const) {
+      const trainer = await openTrainer({ modelPath, numThreads: 2, isDeterministic, weights });
+      // The second rank has other columns after the weights.
+      for (const rank of [3, 2]) {
+        const policy = await trainer.policy({ rank, alpha: 1, targets: LINEAR_NAMES, initSeed: 1 });
+        for (const { value, half } of policy.lora.tensors) if (half === 'b') value.fill(0.1);
+        const forward = await policy.forward(row);
+        logprobs.push(forward.logprobs.slice());
+      }
+      trainer.close();
+      expect(openFiles(modelPath)).toBe(0);
+    }
+    const [first, second, ...others] = logprobs;
+    expect(second).not.toEqual(first);
+    expect(others).toEqual([first, second, first, second]);
+  },
+);
+
+const openFiles = (path: string): number =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path;
+    } catch {
+      return false;
+    }
+  }).length;
 
 test('a model without a vocabulary is refused before its weights are read', async () => {
   const modelPath = join(directory, 'without-vocabulary.gguf');

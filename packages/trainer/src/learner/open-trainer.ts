@@ -1,4 +1,4 @@
-import { DecoderGraphs } from '@trainyard/decoder';
+import { DecoderGraphs, type DecoderWeights, StreamedMatrices } from '@trainyard/decoder';
 import { GgufFile, openBf16Library, returnMemoryOf } from '@trainyard/native';
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import {
@@ -36,25 +36,30 @@ export interface Trainer {
   close(): void;
 }
 
+export interface TrainerOptions {
+  readonly modelPath: string;
+  /** Threads that compute. */
+  readonly numThreads: number;
+  /** Must equal the sampler's, or prompts would differ. */
+  readonly allowsControlTokens?: boolean;
+  /**
+   * Log-probabilities equal the sampler's to the bit, at the cost of an extra pass per row and, unless they are
+   * streamed, a second copy of the weights. Default false.
+   */
+  readonly isDeterministic?: boolean;
+  /** Library for matrices and their inputs in bf16, which are always resident. Default null: single precision. */
+  readonly oneDnnPath?: string | null;
+  /** `streamed` keeps matrices in the file, with the same bits, for a few percent of speed. Default `resident`. */
+  readonly weights?: WeightsMode;
+}
+
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @param options `numThreads` that compute; `isDeterministic`: log-probabilities equal the sampler's to the bit,
- * at the cost of an extra pass per row and a second copy of the weights (default false); `oneDnnPath`: library
- * for matrices and their inputs in bf16 (default null: single precision); `allowsControlTokens` must equal the
- * sampler's, or prompts would differ; `weights`: `streamed` keeps matrices in the file, at the same bits and a few
- * percent of speed (default `resident`; bf16 matrices are always resident)
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
  * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
-export async function openTrainer(options: {
-  readonly modelPath: string;
-  readonly numThreads: number;
-  readonly allowsControlTokens?: boolean;
-  readonly isDeterministic?: boolean;
-  readonly oneDnnPath?: string | null;
-  readonly weights?: WeightsMode;
-}): Promise<Trainer> {
+export async function openTrainer(options: TrainerOptions): Promise<Trainer> {
   const { modelPath, numThreads, isDeterministic = false } = options;
   // Comes first, to refuse untrainable models before anything else is read.
   const opened = openTemplate(options);
@@ -71,7 +76,7 @@ export async function openTrainer(options: {
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
     own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, threads, ...matrices });
-    if (isDeterministic) rows ??= new RowDecoder(decoderGraphs(modelPath, architecture, numThreads), numThreads);
+    if (isDeterministic) rows ??= new RowDecoder(decoderWeights(architecture, options), numThreads);
     current = rows === null ? own : new DeterministicPolicy(own, rows);
     return current;
   };
@@ -108,10 +113,7 @@ interface ReadModel {
 }
 
 /** @param opened closed on an error */
-function readModel(
-  opened: OpenedTemplate,
-  { oneDnnPath = null, weights = 'resident' }: { readonly oneDnnPath?: string | null; readonly weights?: WeightsMode },
-): ReadModel {
+function readModel(opened: OpenedTemplate, { oneDnnPath = null, weights = 'resident' }: TrainerOptions): ReadModel {
   const { modelPath, architecture } = opened;
   using kept = new DisposableStack();
   kept.defer(() => opened.close());
@@ -131,7 +133,15 @@ function readModel(
   return done({ weights: readWeights(file, architecture), bf16: null, file: null });
 }
 
-function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {
-  using file = GgufFile.open(modelPath);
-  return new DecoderGraphs(file, architecture, numThreads);
+/** The sampler's weights. */
+function decoderWeights(
+  architecture: Architecture,
+  { modelPath, numThreads, weights }: Pick<TrainerOptions, 'modelPath' | 'numThreads' | 'weights'>,
+): DecoderWeights {
+  using opened = new DisposableStack();
+  const file = opened.use(GgufFile.open(modelPath));
+  if (weights !== 'streamed') return new DecoderGraphs(file, architecture, numThreads);
+  const streamed = new StreamedMatrices(file, architecture);
+  opened.move();
+  return streamed;
 }

@@ -4,7 +4,7 @@ import { linearDims } from './architecture.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import { toInterleaved } from './head-permutation.ts';
 import type { LinearName } from './lora-config.ts';
-import { PROJECTIONS, type ProjectionName } from './projections.ts';
+import { PROJECTION_NAMES, PROJECTIONS, type ProjectionName } from './projections.ts';
 
 /** Rows of one tensor of a file. */
 interface FileRows {
@@ -12,6 +12,8 @@ interface FileRows {
   readonly numRows: number;
   /** Row of the matrix, within these rows, for a row of the tensor; null: the same. */
   readonly targets: Int32Array | null;
+  /** Consecutive rows that change places only among themselves. */
+  readonly numTogether: number;
 }
 
 /** A frozen matrix that stays in its file, for any thread. Rows are expanded when a layer is computed. */
@@ -26,35 +28,94 @@ const PIECE_VALUES = 1 << 16;
 
 let piece = new Float32Array(0);
 
-/** A projection's linear layers, stacked; q and k in half-rotation order. */
-export function fileMatrix(
+/** Matrices of a block. */
+export function fileMatrices(
+  file: Pick<GgufFile, 'place'>,
+  architecture: Architecture,
+  layer: number,
+): Readonly<Record<ProjectionName, FileMatrix>> {
+  const matrices = PROJECTION_NAMES.map((projection) => [
+    projection,
+    fileMatrix(file, architecture, { layer, projection }),
+  ]);
+  return Object.fromEntries(matrices) as Record<ProjectionName, FileMatrix>;
+}
+
+/** Linear layers of a projection, stacked; q and k in half-rotation order. */
+function fileMatrix(
   file: Pick<GgufFile, 'place'>,
   architecture: Architecture,
   { layer, projection }: { readonly layer: number; readonly projection: ProjectionName },
 ): FileMatrix {
-  const parts = PROJECTIONS[projection].map((linear): FileRows => ({
-    place: file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`),
-    numRows: linearDims(architecture, linear).out,
-    targets: halfRotationRows(architecture, linear),
-  }));
+  const parts = PROJECTIONS[projection].map((linear): FileRows => {
+    const targets = halfRotationRows(architecture, linear);
+    return {
+      place: file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`),
+      numRows: linearDims(architecture, linear).out,
+      targets,
+      numTogether: targets === null ? 1 : architecture.headSize,
+    };
+  });
   const columns = linearDims(architecture, PROJECTIONS[projection][0]!).in;
   return { rows: parts.reduce((sum, { numRows }) => sum + numRows, 0), columns, parts };
+}
+
+/** A matrix with the rows of a tensor. */
+export function plainFileMatrix(place: TensorPlace, columns: number): FileMatrix {
+  const rows = place.numValues / columns;
+  return { rows, columns, parts: [{ place, numRows: rows, targets: null, numTogether: 1 }] };
+}
+
+/** Ranges of at most `maxRows` rows, if possible, that can be expanded by themselves. */
+export function independentRanges({ parts }: FileMatrix, maxRows: number): { start: number; end: number }[] {
+  let first = 0;
+  return parts.flatMap(({ numRows, numTogether }) => {
+    const start = first;
+    first += numRows;
+    const size = numTogether * Math.max(1, Math.floor(maxRows / numTogether));
+    return Array.from({ length: Math.ceil(numRows / size) }, (_, i) => ({
+      start: start + i * size,
+      end: start + Math.min(numRows, (i + 1) * size),
+    }));
+  });
 }
 
 /**
  * Writes some rows of a matrix and of the adapter's columns after them: `[W | b]`.
  *
- * @param rows in the order of the file @param b [rows, extra] or empty @param into [rows, columns + extra]
+ * @param range rows in the order of the file @param b [rows, extra] or empty @param into [rows, columns + extra]
  * @throws {NativeError} `native.gguf_malformed` if the file has become shorter
  */
-export function expandRows(
-  { columns, rows, parts }: FileMatrix,
-  { start, end }: { readonly start: number; readonly end: number },
-  b: Float32Array,
-  into: Float32Array,
-): void {
+export function expandRows(matrix: FileMatrix, range: RowRange, b: Float32Array, into: Float32Array): void {
+  const { columns, rows } = matrix;
   const extra = b.length / rows;
   const width = columns + extra;
+  eachRow(matrix, range, (row, values) => {
+    into.set(values, row * width);
+    if (extra > 0) into.set(b.subarray(row * extra, (row + 1) * extra), row * width + columns);
+  });
+}
+
+/** Writes one of {@link independentRanges}. @param into [end - start, columns] */
+export function expandRange(matrix: FileMatrix, range: RowRange, into: Float32Array): void {
+  const { columns } = matrix;
+  const part = partAt(matrix, range.start);
+  if (part.targets !== null)
+    return eachRow(matrix, range, (row, values) => into.set(values, (row - range.start) * columns));
+  readValues(part.place, (range.start - part.first) * columns, into);
+}
+
+interface RowRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads rows in file order. @param visit with the row's place in the matrix; the values are valid until it returns */
+function eachRow(
+  { columns, parts }: FileMatrix,
+  { start, end }: RowRange,
+  visit: (row: number, values: Float32Array) => void,
+): void {
   const most = Math.max(1, Math.floor(PIECE_VALUES / columns));
   if (piece.length < most * columns) piece = new Float32Array(new ArrayBuffer(4 * most * columns));
   let first = 0;
@@ -63,14 +124,20 @@ export function expandRows(
     for (let row = Math.max(0, start - first); row < last; row += most) {
       const values = piece.subarray(0, Math.min(most, last - row) * columns);
       readValues(place, row * columns, values);
-      for (let i = 0; i * columns < values.length; i++) {
-        const target = first + (targets === null ? row + i : targets[row + i]!);
-        into.set(values.subarray(i * columns, (i + 1) * columns), target * width);
-        if (extra > 0) into.set(b.subarray(target * extra, (target + 1) * extra), target * width + columns);
-      }
+      for (let i = 0; i * columns < values.length; i++)
+        visit(first + (targets?.[row + i] ?? row + i), values.subarray(i * columns, (i + 1) * columns));
     }
     first += numRows;
   }
+}
+
+function partAt({ parts }: FileMatrix, row: number): FileRows & { readonly first: number } {
+  let first = 0;
+  for (const part of parts) {
+    if (row < first + part.numRows) return { ...part, first };
+    first += part.numRows;
+  }
+  throw new RangeError(`row ${row} of ${first}`);
 }
 
 function halfRotationRows(architecture: Architecture, linear: LinearName): Int32Array | null {

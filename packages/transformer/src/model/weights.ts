@@ -1,7 +1,7 @@
 import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import { fileMatrix, type FileMatrix } from './file-matrix.ts';
+import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
@@ -87,13 +87,7 @@ export function streamWeights(
     ...readRest(file, architecture, () => emptyMatrices(architecture)),
     embedding,
     output: file.tensors.has('output.weight') ? file.place('output.weight') : embedding,
-    files: Array.from({ length: architecture.numLayers }, (_, layer) => {
-      const matrices = PROJECTION_NAMES.map((projection) => [
-        projection,
-        fileMatrix(file, architecture, { layer, projection }),
-      ]);
-      return Object.fromEntries(matrices) as Record<ProjectionName, FileMatrix>;
-    }),
+    files: Array.from({ length: architecture.numLayers }, (_, layer) => fileMatrices(file, architecture, layer)),
   };
 }
 

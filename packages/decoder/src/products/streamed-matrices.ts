@@ -1,0 +1,37 @@
+import { type GgufFile } from '@trainyard/native';
+import { fileMatrices, plainFileMatrix, UnsupportedModelError } from '@trainyard/transformer';
+import type { Architecture, FileMatrix, ProjectionName } from '@trainyard/transformer';
+import { DecoderParts } from '../graphs/decoder-parts.ts';
+import { ExpandedProducts } from './expanded-products.ts';
+
+/** Matrices that stay in the model file, the embedding too: they take no memory of this process. */
+export class StreamedMatrices {
+  readonly parts: DecoderParts;
+  readonly layers: readonly Readonly<Record<ProjectionName, FileMatrix>>[];
+  readonly head: FileMatrix;
+  readonly #file: GgufFile;
+
+  /** @param file closed with this object @throws {UnsupportedModelError} for rows that the kernels cannot multiply */
+  constructor(file: GgufFile, architecture: Architecture) {
+    const { hiddenSize, numLayers } = architecture;
+    this.#file = file;
+    this.layers = Array.from({ length: numLayers }, (_, layer) => fileMatrices(file, architecture, layer));
+    const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';
+    this.head = plainFileMatrix(file.place(tensor), hiddenSize);
+    const odd = this.all.find((matrix) => !ExpandedProducts.fits(matrix));
+    if (odd !== undefined)
+      throw new UnsupportedModelError(
+        `weights cannot be streamed with rows of ${odd.columns} values: use resident ones`,
+      );
+    this.parts = new DecoderParts(file, architecture, file.place('token_embd.weight'));
+  }
+
+  get all(): FileMatrix[] {
+    return [...this.layers.flatMap((layer) => Object.values(layer)), this.head];
+  }
+
+  close(): void {
+    this.parts.close();
+    this.#file.close();
+  }
+}
