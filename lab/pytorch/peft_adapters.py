@@ -3,7 +3,8 @@
 usage: peft_adapters.py BASE CONFIGS TOKEN_IDS OUTPUT
 
 BASE is the folder of a whole model, CONFIGS a file with a JSON list of options of LoraConfig, TOKEN_IDS one with a JSON list.
-Each adapter has random weights and is saved in OUTPUT/INDEX. Prints one JSON list of log-probabilities.
+Each adapter has random weights and is saved in OUTPUT/INDEX, with gradients.safetensors: the gradients of
+sum(cos(i) * log-probability i), by the names of the saved tensors. Prints one JSON list of log-probabilities.
 """
 
 import json
@@ -11,6 +12,7 @@ import sys
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 
@@ -20,8 +22,22 @@ def load(directory):
 
 def logprobs(model, token_ids):
     with torch.no_grad():
-        logits = model(token_ids[None]).logits[0, :-1].double()
-    return logits.log_softmax(-1).gather(1, token_ids[1:, None])[:, 0].tolist()
+        return logprob_values(model, token_ids).tolist()
+
+
+def logprob_values(model, token_ids):
+    logits = model(token_ids[None]).logits[0, :-1].double()
+    return logits.log_softmax(-1).gather(1, token_ids[1:, None])[:, 0]
+
+
+def gradients(model, token_ids):
+    values = logprob_values(model, token_ids)
+    (values * torch.cos(torch.arange(len(values), dtype=torch.float64))).sum().backward()
+    return {
+        name.replace(".default.", "."): value.grad.contiguous()
+        for name, value in model.named_parameters()
+        if "lora_" in name
+    }
 
 
 def main(base_directory, config_file, token_file, output):
@@ -41,7 +57,9 @@ def main(base_directory, config_file, token_file, output):
         directory = f"{output}/{index}"
         model.save_pretrained(directory)
         # From the file: what another program reads is all that counts.
-        report.append(logprobs(PeftModel.from_pretrained(load(base_directory), directory).eval(), token_ids))
+        again = PeftModel.from_pretrained(load(base_directory), directory, is_trainable=True).eval()
+        report.append(logprobs(again, token_ids))
+        save_file(gradients(again, token_ids), f"{directory}/gradients.safetensors")
     print("REPORT", json.dumps(report))
 
 

@@ -213,7 +213,7 @@ export {
   type UnloadLoraAdapterRequest,
   UnloadLoraAdapterRequestSchema,
 } from './service/lora-adapter.ts';
-export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './training/lora.ts';
+export { ALL_LINEAR, type LoraObject, type LoraRequest } from './training/lora.ts';
 export {
   type CheckpointObject,
   type CreateModelRequest,

@@ -37,7 +37,7 @@ export type {
   RowForward,
   StepReport,
 } from './learner/learner-session.ts';
-export { isTargetSet } from './learner/require-capabilities.ts';
+export { isTargetSet, otherShapes } from './learner/require-capabilities.ts';
 export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
 export type { SftExample } from './sft/sft-example.ts';
@@ -95,13 +95,8 @@ export {
 export { INDEX_FILE, SINGLE_FILE } from './model-folder/shards.ts';
 export { ModelFolderError } from './model-folder/model-folder-error.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
-export {
-  checkpointDigest,
-  loraOfCheckpoint,
-  OPTIMIZER_FILE,
-  readCheckpoint,
-  writeCheckpoint,
-} from './checkpoint/checkpoint.ts';
+export { loraOfCheckpoint } from './checkpoint/adapter-config.ts';
+export { checkpointDigest, OPTIMIZER_FILE, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export {
@@ -109,16 +104,23 @@ export {
   DamagedFileError,
   DEFAULT_LORA_CONFIG,
   formatFileSums,
+  isUniform,
+  largestRank,
   LINEAR_NAMES,
+  modulePattern,
   parseFileSums,
   requireDigest,
   requireSum,
+  parentModule,
   stampFileOf,
   SUMS_FILE,
+  targetModule,
   type Architecture,
   type LinearName,
   type LoraConfig,
   type LoraHalf,
+  type ModulePattern,
+  type PatternEntry,
 } from '@trainyard/transformer';
 export type { GraphTiming } from './lanes/lane-compute.ts';
 export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';

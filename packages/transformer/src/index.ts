@@ -17,7 +17,23 @@ export {
   type LinearName,
   type LoraConfig,
   type LoraHalf,
+  type ModulePattern,
 } from './model/lora-config.ts';
+export {
+  baseScale,
+  graphRank,
+  isUniform,
+  largestRank,
+  modulePath,
+  modulePattern,
+  moduleShape,
+  parentModule,
+  scaleOf,
+  shapesOf,
+  targetModule,
+  type ModuleShape,
+  type PatternEntry,
+} from './model/lora-modules.ts';
 export { GGUF_LINEARS } from './model/gguf-linears.ts';
 export {
   MatrixReader,

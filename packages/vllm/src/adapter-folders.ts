@@ -3,10 +3,12 @@ import { copyFile, mkdir, open, readFile, rename, rm, stat, writeFile } from 'no
 import { join, posix } from 'node:path';
 
 import { type AdapterVersion, EngineError } from '@trainyard/backend';
+import { hasOwnShapes, uniformAdapter } from './uniform-adapter.ts';
 
 /** Files that vLLM reads; a checkpoint's folder has both. */
 const CONFIG_FILE = 'adapter_config.json';
-const PEFT_FILES = [CONFIG_FILE, 'adapter_model.safetensors'] as const;
+const WEIGHTS_FILE = 'adapter_model.safetensors';
+const PEFT_FILES = [CONFIG_FILE, WEIGHTS_FILE] as const;
 
 export interface AdapterFoldersOptions {
   /**
@@ -16,6 +18,11 @@ export interface AdapterFoldersOptions {
   readonly directory: string | null;
   /** Path of that folder on the servers. Null: the same path. */
   readonly path: string | null;
+  /**
+   * Local folder at the same path on the servers, for adapters in another form than their checkpoint's, if there
+   * is no `directory`. Default null: these cannot be added then.
+   */
+  readonly formDirectory?: string | null;
   /**
    * Model that the servers were started with: their own resolver accepts only adapters that name it. Null:
    * not known yet.
@@ -47,23 +54,37 @@ export class AdapterFolders {
 
   /**
    * Adds a version. Without a shared folder the newest directory of a digest is used: an older one may have
-   * been removed. @throws {EngineError} engine.adapter_unreadable if its files cannot be copied
+   * been removed. An adapter whose modules have their own ranks or scales is written in the form that vLLM
+   * computes, {@link uniformAdapter}. @throws {EngineError} engine.adapter_unreadable if its files cannot be
+   * copied
    */
   async add({ digest, directory }: AdapterVersion): Promise<void> {
-    const { directory: shared, path, baseModel } = this.#options;
-    if (shared === null) {
+    const { directory: shared, path, baseModel, formDirectory = null } = this.#options;
+    if (shared !== null) {
+      if (this.#folders.has(digest)) return;
+      await copied(directory, shared, { digest, baseModel: baseModel() });
+      this.#folders.set(digest, posix.join(path ?? shared, digest));
+      return;
+    }
+    const { config } = await configOf(directory).catch(() => ({ config: null }));
+    if (!hasOwnShapes(config)) {
       this.#folders.set(digest, directory);
       return;
     }
-    if (this.#folders.has(digest)) return;
-    await copied(directory, shared, { digest, baseModel: baseModel() });
-    this.#folders.set(digest, posix.join(path ?? shared, digest));
+    if (formDirectory === null)
+      throw new EngineError(
+        'engine.adapter_unreadable',
+        'vLLM needs a copy of an adapter with `use_rslora`, `rank_pattern` or `alpha_pattern`: set `--vllm-adapter-dir`',
+      );
+    await copied(directory, formDirectory, { digest, baseModel: null });
+    this.#folders.set(digest, join(formDirectory, digest));
   }
 
   async remove(digest: string): Promise<void> {
-    const { directory: shared } = this.#options;
-    if (this.#folders.delete(digest) && shared !== null)
-      await rm(join(shared, digest), { recursive: true, force: true });
+    const { directory, formDirectory = null } = this.#options;
+    const copies = directory ?? formDirectory;
+    if (this.#folders.delete(digest) && copies !== null)
+      await rm(join(copies, digest), { recursive: true, force: true });
   }
 }
 
@@ -83,11 +104,11 @@ async function copied(
   try {
     await mkdir(shared).catch(() => undefined); // the next call reports the error
     await mkdir(staged);
-    for (const name of PEFT_FILES) {
-      if (name === CONFIG_FILE) await writeFile(join(staged, name), await configOf(from, baseModel));
-      else await copyFile(join(from, name), join(staged, name));
-      await sync(join(staged, name));
-    }
+    const { config, weights } = await contentOf(from, baseModel);
+    await writeFile(join(staged, CONFIG_FILE), config);
+    if (weights === null) await copyFile(join(from, WEIGHTS_FILE), join(staged, WEIGHTS_FILE));
+    else await writeFile(join(staged, WEIGHTS_FILE), weights);
+    for (const name of PEFT_FILES) await sync(join(staged, name));
     await rename(staged, target);
   } catch (cause) {
     await rm(staged, { recursive: true, force: true });
@@ -101,19 +122,31 @@ async function copied(
   }
 }
 
-/**
- * Configuration of an adapter with the name of its base model. An unreadable one is copied unchanged, and the
- * servers report the fault.
- */
-async function configOf(directory: string, baseModel: string | null): Promise<Buffer> {
+/** Null if it is not JSON: the servers report the fault. */
+async function configOf(directory: string): Promise<{ readonly bytes: Buffer; readonly config: object | null }> {
   const bytes = await readFile(join(directory, CONFIG_FILE));
-  if (baseModel === null) return bytes;
   try {
-    const config = JSON.parse(bytes.toString()) as object;
-    return Buffer.from(`${JSON.stringify({ ...config, base_model_name_or_path: baseModel }, null, 2)}\n`);
+    return { bytes, config: JSON.parse(bytes.toString()) as object };
   } catch {
-    return bytes;
+    return { bytes, config: null };
   }
+}
+
+/**
+ * Files for the servers: the configuration with the name of its base model, and the weights, null if they are the
+ * adapter's.
+ */
+async function contentOf(
+  directory: string,
+  baseModel: string | null,
+): Promise<{ readonly config: Buffer; readonly weights: Buffer | null }> {
+  const { bytes, config } = await configOf(directory);
+  const content = hasOwnShapes(config)
+    ? uniformAdapter({ config: bytes, weights: await readFile(join(directory, WEIGHTS_FILE)) })
+    : { config: bytes, weights: null };
+  if (config === null || baseModel === null) return content;
+  const named = { ...(JSON.parse(content.config.toString()) as object), base_model_name_or_path: baseModel };
+  return { ...content, config: Buffer.from(`${JSON.stringify(named, null, 2)}\n`) };
 }
 
 /** Syncs a file, so that after a power cut a name always has its content. */
@@ -122,15 +155,13 @@ async function sync(path: string): Promise<void> {
   await file.sync();
 }
 
-/** True if the copy has the bytes of the original, whose digests are checked before it is published. */
+/** True if the copy has the bytes made from the original, whose digests are checked before it is published. */
 async function hasSameFiles(from: string, copy: string, baseModel: string | null): Promise<boolean> {
   try {
-    for (const name of PEFT_FILES) {
-      const wanted = name === CONFIG_FILE ? configOf(from, baseModel) : readFile(join(from, name));
-      const [original, copied] = await Promise.all([wanted, readFile(join(copy, name))]);
-      if (!original.equals(copied)) return false;
-    }
-    return true;
+    const { config, weights } = await contentOf(from, baseModel);
+    const wanted = [config, weights ?? (await readFile(join(from, WEIGHTS_FILE)))];
+    const copies = await Promise.all(PEFT_FILES.map((name) => readFile(join(copy, name))));
+    return copies.every((copied, i) => wanted[i]!.equals(copied));
   } catch {
     return false; // a file is missing: copying again reports the fault
   }

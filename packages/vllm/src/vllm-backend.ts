@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 import {
   type AdapterVersion,
   type BackendHealth,
@@ -76,8 +78,8 @@ export interface VllmBackendOptions {
   /** Largest rank of an adapter, their `--max-lora-rank`. Default null: probes each server. */
   readonly maxLoraRank?: number | null;
   /**
-   * Folder for that probe, at the same path on the servers, if there is no `adapterDirectory`. Default null:
-   * no probe without one.
+   * Folder for that probe, and for adapters that vLLM needs in another form, at the same path on the servers, if
+   * there is no `adapterDirectory`. Default null: neither without one.
    */
   readonly probeDirectory?: string | null;
   /** Flag of the servers, `--scheduling-policy`. Default `fcfs`. */
@@ -138,6 +140,7 @@ export class VllmBackend implements TokenBackend {
     this.#folders = new AdapterFolders({
       directory: adapterDirectory,
       path: adapterPath,
+      formDirectory: probeDirectory === null ? null : join(probeDirectory, 'vllm-adapters'),
       baseModel: () => this.#facts?.modelRoot ?? null,
     });
     const servers = urls.map((url) => {

@@ -99,13 +99,33 @@ function showCommand(): Command {
   });
 }
 
+function adapterText({
+  rank,
+  alpha,
+  targets,
+  use_rslora,
+  rank_pattern,
+  alpha_pattern,
+}: ModelDetailsObject['lora']): string {
+  const own = (name: string, pattern: Readonly<Record<string, number>>): string[] =>
+    Object.keys(pattern).length === 0 ? [] : [`${name} ${JSON.stringify(pattern)}`];
+  return [
+    `rank ${rank}`,
+    `alpha ${alpha}`,
+    targets.join(' '),
+    ...(use_rslora ? ['use_rslora'] : []),
+    ...own('rank_pattern', rank_pattern),
+    ...own('alpha_pattern', alpha_pattern),
+  ].join(', ');
+}
+
 function details(model: ModelDetailsObject): string {
   const { lora } = model;
   const entries: [string, string][] = [
     ['model', fullNameOf(model)],
     ['id', model.id],
     ['base model', model.is_served ? model.base_model : `${model.base_model} (not served now)`],
-    ['adapter', `rank ${lora.rank}, alpha ${lora.alpha}, ${lora.targets.join(' ')}`],
+    ['adapter', adapterText(lora)],
     ['made', timeOf(model.created_at)],
     ['gradient steps', String(model.num_gradient_steps)],
     ['jobs', liveJobs(model)],

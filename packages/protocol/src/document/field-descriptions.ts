@@ -105,8 +105,16 @@ const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = 
 
 const LORA_FIELDS: Readonly<Record<keyof LoraRequest, string>> = {
   rank: 'Inner dimension. Default 8.',
-  alpha: 'The adapter is multiplied by alpha / rank. Default: twice the rank.',
-  targets: 'Adapted linear layers, in every block. Default: all seven.',
+  alpha:
+    'The adapter is multiplied by alpha / rank, or by alpha / √rank with `use_rslora`. Default: twice the rank; with `use_rslora` 16.',
+  targets: 'Adapted linear layers, in every block: a list, one name, or `all-linear`, the default.',
+  use_rslora: 'Multiply by alpha / √rank (rank-stabilised LoRA). Default false.',
+  rank_pattern:
+    'Ranks of some modules, by layer (`q_proj`) or path (`layers.3.self_attn.q_proj`); paths come before layers. Default: none.',
+  alpha_pattern: 'Alphas of some modules, likewise. Default: none.',
+  modules_to_save: 'Must be empty: adapters share the frozen weights of their base model.',
+  experts:
+    'Adapt the experts of a mixture of experts. Refused for base models without trainable experts. Default false.',
   dropout: 'Must be 0: probability ratios need a deterministic policy.',
   init_seed: 'Seed of the random half of a new adapter. Default 0.',
   init_from:

@@ -73,6 +73,9 @@ const lora = {
   rank: 8,
   alpha: 16,
   targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+  use_rslora: false,
+  rank_pattern: {},
+  alpha_pattern: {},
   dropout: 0,
   init_seed: 0,
   init_from: null,
@@ -221,7 +224,14 @@ const adapter = {
   base_model: BASE_MODEL,
   status: 'ready',
   created_at: CREATED,
-  lora: { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'] },
+  lora: {
+    rank: 8,
+    alpha: 16,
+    targets: ['q_proj', 'v_proj'],
+    use_rslora: false,
+    rank_pattern: { q_proj: 4 },
+    alpha_pattern: {},
+  },
   digest: DIGEST,
 };
 

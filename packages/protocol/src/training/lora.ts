@@ -3,19 +3,40 @@ import { LEAST_LORA_ALPHA } from '../fields/lora-alpha.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** Linear layers of a block that can have adapters, with PEFT's names. */
-export const LORA_TARGETS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
-export type LoraTarget = (typeof LORA_TARGETS)[number];
+const LORA_TARGETS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
 
 /** Larger ranks cost more than they gain: the hidden size of the default model is 576. */
 const MAX_RANK = 256;
+const MAX_ALPHA = 4096;
 const MAX_SEED = 2 ** 32 - 1;
+/** More than the linear layers of a model of 140 blocks. */
+const MAX_PATTERN_KEYS = 1000;
+
+/** All linear layers of the base model's blocks, without the output layer, as in PEFT. */
+export const ALL_LINEAR = 'all-linear';
 
 /** `lora` of a model's registration. An extension of this service, so an unknown key is a mistake. */
 export const LoraRequestSchema = Type.Object(
   {
     rank: optionalNullable(Type.Integer({ minimum: 1, maximum: MAX_RANK })),
-    alpha: optionalNullable(Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: 4096 })),
-    targets: optionalNullable(Type.Array(Type.Enum([...LORA_TARGETS]), { minItems: 1, maxItems: LORA_TARGETS.length })),
+    alpha: optionalNullable(Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: MAX_ALPHA })),
+    targets: optionalNullable(
+      Type.Union([
+        Type.Array(Type.Enum([...LORA_TARGETS]), { minItems: 1, maxItems: LORA_TARGETS.length }),
+        Type.Enum([ALL_LINEAR, ...LORA_TARGETS]),
+      ]),
+    ),
+    use_rslora: optionalNullable(Type.Boolean()),
+    rank_pattern: optionalNullable(
+      Type.Record(Type.String(), Type.Integer({ minimum: 1, maximum: MAX_RANK }), { maxProperties: MAX_PATTERN_KEYS }),
+    ),
+    alpha_pattern: optionalNullable(
+      Type.Record(Type.String(), Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: MAX_ALPHA }), {
+        maxProperties: MAX_PATTERN_KEYS,
+      }),
+    ),
+    modules_to_save: optionalNullable(Type.Array(Type.String())),
+    experts: optionalNullable(Type.Boolean()),
     dropout: optionalNullable(Type.Number({ minimum: 0, maximum: 0 })),
     init_seed: optionalNullable(Type.Integer({ minimum: 0, maximum: MAX_SEED })),
     init_from: optionalNullable(Type.String({ minLength: 1 })),
@@ -24,11 +45,23 @@ export const LoraRequestSchema = Type.Object(
 );
 export type LoraRequest = Static<typeof LoraRequestSchema>;
 
+/** Ranks and scales by module; keys are names and paths of modules. */
+export const LoraModuleFields = {
+  use_rslora: Type.Boolean({ description: 'The scale is alpha / √rank.' }),
+  rank_pattern: Type.Record(Type.String(), Type.Integer(), {
+    description: "Ranks by layer (`q_proj`) and by module (`layers.3.self_attn.q_proj`), as in PEFT's configuration.",
+  }),
+  alpha_pattern: Type.Record(Type.String(), Type.Number(), { description: 'Alphas, likewise.' }),
+};
+
 export const LoraObjectSchema = Type.Object(
   {
     rank: Type.Integer(),
-    alpha: Type.Number({ description: 'The adapter is multiplied by alpha / rank.' }),
+    alpha: Type.Number({
+      description: 'The adapter is multiplied by alpha / rank; with `use_rslora` by alpha / √rank.',
+    }),
     targets: Type.Array(Type.String()),
+    ...LoraModuleFields,
     dropout: Type.Number({ description: 'Always 0: probability ratios need a deterministic policy.' }),
     init_seed: Type.Integer({ description: 'Seed of the random half of a new adapter; the other half is 0.' }),
     init_from: nullable(Type.String(), {

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { LoraModuleFields } from './lora.ts';
 import { listPageSchema, NamedStepSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
 /** Exports of checkpoints, and imports of adapters trained elsewhere. */
@@ -125,6 +126,7 @@ export const AdapterSchema = Type.Object(
         rank: Type.Integer({ minimum: 1 }),
         alpha: Type.Number(),
         targets: Type.Array(Type.String(), { description: 'The adapted linear layers, in every block.' }),
+        ...LoraModuleFields,
       }),
       { description: 'Shape of the adapter; null until it is committed.' },
     ),

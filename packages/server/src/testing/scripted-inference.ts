@@ -31,7 +31,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   numPulled = 0;
   numEnded = 0;
 
-  constructor(model: BaseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 }) {
+  constructor(model: BaseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000, numLayers: 2 }) {
     this.models = [model];
   }
 

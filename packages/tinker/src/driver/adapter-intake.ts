@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { importAdapter, type LoraConfig, TrainerError } from '@trainyard/trainer';
+import { importAdapter, type LoraConfig, otherShapes, TrainerError } from '@trainyard/trainer';
 
 import { wireFault } from '../wire/wire-fault.ts';
 import type { PeftFiles } from './adapter-archive.ts';
@@ -59,8 +59,8 @@ function namedModules(text: string, { targets }: LoraConfig): string {
 }
 
 function requireShape(found: LoraConfig, wanted: LoraConfig): void {
-  const shapeOf = ({ rank, alpha, targets }: LoraConfig): string =>
-    `rank ${rank}, alpha ${alpha}, layers ${targets.join(', ')}`;
+  const shapeOf = (lora: LoraConfig): string =>
+    [`rank ${lora.rank}`, `alpha ${lora.alpha}`, `layers ${lora.targets.join(', ')}`, ...otherShapes(lora)].join(', ');
   if (shapeOf(found) === shapeOf(wanted)) return;
   throw new TrainerError(
     'trainer.remote_differs',

@@ -89,6 +89,7 @@ export class TinkerLearner implements LearnerSession {
       targetSets: profile.targetSets,
       maxRank: MAX_RANK,
       alpha: profile.alpha,
+      hasOwnShapes: false,
       entropies: 'none',
       reference: 'versions',
       replay: false,

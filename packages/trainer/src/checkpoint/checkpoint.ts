@@ -13,17 +13,16 @@ import {
   DamagedFileError,
   fileDigest,
   fileSums,
-  LINEAR_NAMES,
-  type LoraConfig,
   readFileSums,
   requireDigest,
   SUMS_FILE,
 } from '@trainyard/transformer';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
-import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
+import { ggufAdapter, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
 import type { LoraParameters } from '../model/policy-model.ts';
 import { freshOptimizerState, type JobKind, type OptimizerState } from '../optimizer/adamw.ts';
+import { peftConfig, scaleMetadata, shapeDifferences } from './adapter-config.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 
 export const ADAPTER_FILE = 'adapter_model.safetensors';
@@ -76,13 +75,14 @@ export function writeAdapterFiles(
   written: Readonly<Record<string, string>> = {},
 ): string {
   const digest = writeAdapter(directory, lora);
+  const { alpha, tensors } = ggufAdapter(lora, architecture);
   const metadata = {
     'general.type': 'adapter',
     'general.architecture': architecture.name,
     'adapter.type': 'lora',
-    'adapter.lora.alpha': lora.config.alpha,
+    'adapter.lora.alpha': alpha,
   };
-  writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
+  writeGguf(join(directory, GGUF_FILE), metadata, tensors);
   writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
   writeDigests(directory, digest, written);
   return digest;
@@ -119,9 +119,9 @@ export function checkpointDigest(directory: string): string {
 /** @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation */
 function writeAdapter(directory: string, lora: LoraParameters): string {
   writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
-  // transformers and PEFT require a format name. Tensors do not give alpha: without it, equal weights of another
-  // scale would have the same digest.
-  const metadata = { format: 'pt', lora_alpha: String(lora.config.alpha) };
+  // transformers and PEFT require a format name. Tensors do not give the scales: without them, equal weights of
+  // other scales would have the same digest.
+  const metadata = { format: 'pt', ...scaleMetadata(lora.config) };
   return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), metadata);
 }
 
@@ -138,16 +138,9 @@ export function checkCheckpoint(directory: string, names?: readonly string[]): v
 /** Reads PEFT's two files if everything fits and the weights file has that sha256. */
 export function readAdapter(directory: string, lora: LoraParameters, digest: string): void {
   checkCheckpoint(directory, [ADAPTER_CONFIG_FILE, DIGEST_FILE]);
-  const expected = peftConfig(lora.config);
   const config = readJson(directory, ADAPTER_CONFIG_FILE);
-  for (const key of ['r', 'lora_alpha', 'target_modules'] as const) {
-    const found: unknown = config[key];
-    if (JSON.stringify(found) === JSON.stringify(expected[key])) continue;
-    throw unreadable(
-      directory,
-      `its adapter has ${key} ${shown(found)}, the model's has ${JSON.stringify(expected[key])}`,
-    );
-  }
+  for (const { key, found, expected } of shapeDifferences(config, lora.config))
+    throw unreadable(directory, `its adapter has ${key} ${shown(found)}, the model's has ${JSON.stringify(expected)}`);
   readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
 }
 
@@ -201,34 +194,6 @@ function readInto(path: string, tensors: readonly AdapterTensor[], digest?: stri
   });
   tensors.forEach(({ data }, i) => data.set(sources[i]!));
   return file.metadata;
-}
-
-function peftConfig({ rank, alpha, targets }: LoraConfig) {
-  return {
-    peft_type: 'LORA',
-    task_type: 'CAUSAL_LM',
-    r: rank,
-    lora_alpha: alpha,
-    lora_dropout: 0,
-    target_modules: peftTargetModules(targets),
-    bias: 'none',
-    base_model_name_or_path: null,
-    inference_mode: true,
-  };
-}
-
-/** @returns null if the configuration is not a checkpoint's */
-export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initSeed'> | null {
-  let config: Partial<Record<keyof ReturnType<typeof peftConfig>, unknown>> | null;
-  try {
-    config = JSON.parse(adapterConfig) as typeof config;
-  } catch {
-    return null;
-  }
-  const { r: rank, lora_alpha: alpha, target_modules: modules } = config ?? {};
-  if (typeof rank !== 'number' || typeof alpha !== 'number' || !Array.isArray(modules)) return null;
-  const targets = LINEAR_NAMES.filter((name) => peftTargetModules([name]).every((module) => modules.includes(module)));
-  return targets.length === 0 ? null : { rank, alpha, targets };
 }
 
 function readText(directory: string, file: string): string {

@@ -1,5 +1,5 @@
 import type { GgufFile } from '@trainyard/native';
-import type { Architecture } from '@trainyard/transformer';
+import { type Architecture, moduleShape } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
 import type { LoraParameters } from '../model/policy-model.ts';
@@ -14,26 +14,28 @@ interface Factors {
   readonly a: Float32Array;
   /** [out, rank], rows in the order of the file */
   readonly b: Float32Array;
+  readonly rank: number;
+  readonly scale: number;
 }
 
-/** Weights with an adapter added: W + alpha / rank · B · A. */
+/** Weights with an adapter added: W + scale · B · A. */
 export class MergedWeights {
   readonly #file: Pick<GgufFile, 'readF32'>;
   readonly #factors: ReadonlyMap<string, Factors>;
-  readonly #rank: number;
-  readonly #scale: number;
 
   /** @param lora null adds nothing */
   constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, lora: LoraParameters | null) {
     this.#file = file;
-    this.#rank = lora?.config.rank ?? 1;
-    this.#scale = lora === null ? 0 : lora.config.alpha / lora.config.rank;
-    const halves = new Map(
-      lora === null ? [] : ggufAdapterTensors(lora, architecture).map(({ name, data }) => [name, data]),
-    );
-    const targets = [...halves.keys()].filter((name) => name.endsWith('.lora_a')).map((name) => name.slice(0, -7));
+    const tensors = lora === null ? [] : ggufAdapterTensors(lora, architecture);
+    const halves = new Map(tensors.map(({ name, data }) => [name, data]));
     this.#factors = new Map(
-      targets.map((name) => [name, { a: halves.get(`${name}.lora_a`)!, b: halves.get(`${name}.lora_b`)! }]),
+      tensors.flatMap(({ name }, index) => {
+        const { layer, linear, half } = lora!.tensors[index]!;
+        if (half === 'b') return [];
+        const weight = name.slice(0, -'.lora_a'.length);
+        const { rank, scale } = moduleShape(lora!.config, layer, linear);
+        return [[weight, { a: halves.get(name)!, b: halves.get(`${weight}.lora_b`)!, rank, scale }]];
+      }),
     );
   }
 
@@ -46,7 +48,7 @@ export class MergedWeights {
   read(name: string, type: MergedType): Float32Array {
     const values = this.#file.readF32(name);
     const factors = this.#factors.get(name);
-    if (factors !== undefined) addProduct(values, factors, this.#rank, this.#scale);
+    if (factors !== undefined) addProduct(values, factors);
     const limit = type === 'f16' ? LARGEST_HALF : Number.MAX_VALUE;
     // Written so that NaN fails too.
     const bad = values.find((value) => !(Math.abs(value) <= limit));
@@ -62,7 +64,7 @@ export class MergedWeights {
 }
 
 /** weights [out, in] += scale · b · a, summed in float64. */
-function addProduct(weights: Float32Array, { a, b }: Factors, rank: number, scale: number): void {
+function addProduct(weights: Float32Array, { a, b, rank, scale }: Factors): void {
   const columns = a.length / rank;
   const sum = new Float64Array(columns);
   for (let row = 0; row < weights.length / columns; row++) {

@@ -8,9 +8,12 @@ import { readWeights } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { readAdapter } from '../checkpoint/checkpoint.ts';
+import { readSafetensors, type SafetensorsFile } from '../checkpoint/safetensors.ts';
 import { exportCheckpoint } from '../export/export-checkpoint.ts';
 import { logprobDifference, parityRow } from '../export/parity.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { peftTensorName } from '../model/adapter-tensors.ts';
+import type { LoraParameters } from '../model/policy-model.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 import { importAdapter } from './import-adapter.ts';
 
@@ -24,6 +27,15 @@ const ALL = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'do
 const CONFIGS: Record<string, object> = {
   plain: { r: 3, lora_alpha: 5, target_modules: ['q_proj', 'v_proj'] },
   rslora: { r: 3, lora_alpha: 5, target_modules: ALL, use_rslora: true },
+  'every linear layer': { r: 4, lora_alpha: 5, target_modules: 'all-linear', use_rslora: true },
+  'a rank above the hidden size': { r: 40, lora_alpha: 8, target_modules: ['o_proj', 'gate_proj'], use_rslora: true },
+  'paths from the start': {
+    r: 3,
+    lora_alpha: 4,
+    target_modules: 'all-linear',
+    rank_pattern: { '^model.layers.1.mlp.up_proj': 6, 'layers.0.self_attn.q_proj': 1, q_proj: 2 },
+    alpha_pattern: { '^model.layers.0.mlp.up_proj': 9, o_proj: 1 },
+  },
   expression: { r: 2, lora_alpha: 4, target_modules: '.*layers\\.(0|1)\\.(self_attn|mlp)\\.(q|k|down)_proj' },
   'expression for one layer': { r: 2, lora_alpha: 4, target_modules: 'model\\.layers\\.1\\..*(q|down)_proj' },
   paths: { r: 2, lora_alpha: 4, target_modules: ['self_attn.q_proj', 'model.layers.0.mlp.up_proj'] },
@@ -57,7 +69,23 @@ const CONFIGS: Record<string, object> = {
 /** Exported again. */
 const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
 
-test('adapters of PEFT compute the same here as in PEFT, and so do their exports', async () => {
+/** Modules without tensors in PEFT are zero here, and have no gradient. */
+function checkGradients(name: string, lora: LoraParameters, theirs: SafetensorsFile): void {
+  let [numFound, largest, difference] = [0, 0, 0];
+  for (const tensor of lora.tensors) {
+    const expected = theirs.tensors.get(peftTensorName(tensor))?.data;
+    if (expected !== undefined) numFound += 1;
+    for (const [i, value] of tensor.gradient.entries()) {
+      largest = Math.max(largest, Math.abs(expected?.[i] ?? 0));
+      difference = Math.max(difference, Math.abs(value - (expected?.[i] ?? 0)));
+    }
+  }
+  console.log(`${name}: gradients of ${numFound} tensors up to ${largest.toFixed(3)} differ by at most ${difference}`);
+  expect(numFound, name).toBe(theirs.tensors.size);
+  expect(difference, name).toBeLessThan(2e-5 * largest);
+}
+
+test('adapters of PEFT compute the same here as in PEFT, with gradients, and so do their exports', async () => {
   const modelPath = join(scratch, 'base.gguf');
   writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
   using file = GgufFile.open(modelPath);
@@ -91,7 +119,7 @@ test('adapters of PEFT compute the same here as in PEFT, and so do their exports
   const python = process.env['TRAINYARD_TEST_TORCH_PYTHON']!;
   const env = { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' };
   const report = async (script: string, ...args: string[]) => {
-    const { stdout } = await promisify(execFile)(python, [join(ROOT, 'scripts/pytorch', script), ...args], {
+    const { stdout } = await promisify(execFile)(python, [join(ROOT, 'lab/pytorch', script), ...args], {
       env,
       maxBuffer: 64e6,
     });
@@ -108,17 +136,21 @@ test('adapters of PEFT compute the same here as in PEFT, and so do their exports
     // As in a warm start.
     const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
     readAdapter(outputDirectory, policy.lora, digest);
-    const { logprobs } = await policy.forward(parityRow(ids));
+    const row = parityRow(ids);
+    const { logprobs } = await policy.forward(row, { keepForBackward: true });
+    const ofValues = logprobs.slice();
+    await policy.backward(Float32Array.from(row.targets, (_, i) => Math.cos(i)));
+    checkGradients(name, policy.lora, readSafetensors(join(saved, String(index), 'gradients.safetensors')));
     policy.close();
-    const difference = logprobDifference(logprobs, theirs[index]!);
-    const effect = logprobDifference(logprobs, baseline!).mean;
+    const difference = logprobDifference(ofValues, theirs[index]!);
+    const effect = logprobDifference(ofValues, baseline!).mean;
     console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
     expect(effect, name).toBeGreaterThan(0.01);
     expect(difference.max, name).toBeLessThan(2e-4);
     if (!EXPORTED.includes(name)) continue;
     const folder = mkdtempSync(join(scratch, 'export-'));
     await exported('peft', lora, outputDirectory, folder);
-    exports.push({ folder, logprobs: [...logprobs] });
+    exports.push({ folder, logprobs: [...ofValues] });
   }
   const folders = exports.map(({ folder }) => folder);
   const again = await report('peft_logprobs.py', base, tokenFile, ...folders);

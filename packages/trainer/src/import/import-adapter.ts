@@ -1,12 +1,20 @@
 import { GgufFile, shown } from '@trainyard/native';
-import { type Architecture, linearDims, type LinearName, type LoraConfig, type LoraHalf } from '@trainyard/transformer';
+import {
+  type Architecture,
+  linearDims,
+  type LinearName,
+  type LoraConfig,
+  type LoraHalf,
+  moduleShape,
+} from '@trainyard/transformer';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
+import { peftTensorName } from '../model/adapter-tensors.ts';
+import { importedShape } from './imported-shape.ts';
 import { readPeftConfig } from './peft-config.ts';
-import { UniformAdapter } from './uniform-adapter.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface ImportRequest {
@@ -31,8 +39,8 @@ export interface ImportedAdapter {
 const WEIGHTS_FILE = 'adapter_model.safetensors';
 
 /**
- * Checks a PEFT adapter against a base model and writes it as a checkpoint, in float32. All modules get one rank
- * and one scale.
+ * Checks a PEFT adapter against a base model and writes it as a checkpoint, in float32, with the ranks and
+ * scales of its modules.
  *
  * @throws {TrainerError} `trainer.adapter_invalid` with the option or tensor, expected and found;
  * `trainer.architecture_unsupported`, `trainer.disk_full`
@@ -47,36 +55,32 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     base.close();
   }
   using weights = openWeights(request.weightsPath);
-  const adapted = new UniformAdapter(architecture, config);
-  const { lora } = adapted;
+  const { lora, has } = importedShape(architecture, config);
   const places = adapterPlaces(architecture, lora);
-  const expected = places.map((place) => adapted.sent(place));
-  refuseOthers(weights, new Set(expected.flatMap((sent) => sent?.name ?? [])), lora);
+  const expected = places.filter(({ layer, linear }) => has(layer, linear));
+  refuseOthers(weights, new Set(expected.map(peftTensorName)), lora);
   // Check shapes first: they reveal another base model before large tensors are in memory.
-  for (const sent of expected) {
-    if (sent === null) continue;
-    const { name, dims, shape } = sent;
+  for (const place of expected) {
+    const name = peftTensorName(place);
+    const { dims } = place;
     const found = weights.entries.get(name);
     if (found === undefined) throw invalid(`tensor ${name} is missing; expected [${dims.join(', ')}]`);
     if (found.dims.join() === dims.join()) continue;
+    const { rank } = moduleShape(lora, place.layer, place.linear);
     throw invalid(
-      `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${shape.rank}`,
+      `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${rank}`,
     );
   }
-  const tensors = places.map((place, index): LoraTensor => {
-    const sent = expected[index] ?? null;
-    if (sent === null) return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]) };
-    const { name } = sent;
+  const tensors = places.map((place): LoraTensor => {
+    if (!has(place.layer, place.linear)) return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]) };
+    const name = peftTensorName(place);
     const value = weights.readF32(name);
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
     // This half is multiplied by the scale.
-    const { scale } = sent.shape;
+    const { scale } = moduleShape(lora, place.layer, place.linear);
     if (place.half === 'b' && !value.every((one) => Number.isFinite(Math.fround(one * scale))))
       throw invalid(`tensor ${name} has values that are not finite once they are multiplied by lora_alpha / r`);
-    const written = adapted.write(place, sent, value);
-    if (!written.every(Number.isFinite))
-      throw invalid(`tensor ${name} has values that are not finite at the scale of the other modules`);
-    return { ...place, value: written };
+    return { ...place, value };
   });
   try {
     const { outputDirectory, metrics = {} } = request;
@@ -88,7 +92,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
 }
 
 /** Tensors without values. */
-function adapterPlaces(architecture: Architecture, { rank, targets }: LoraConfig): LoraTensor[] {
+function adapterPlaces(architecture: Architecture, lora: LoraConfig): LoraTensor[] {
   const empty = new Float32Array(0);
   const place = (layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor => ({
     name: `layers.${layer}.${linear}.${half}`,
@@ -100,8 +104,9 @@ function adapterPlaces(architecture: Architecture, { rank, targets }: LoraConfig
     gradient: empty,
   });
   return Array.from({ length: architecture.numLayers }, (_, layer) =>
-    targets.flatMap((linear) => {
+    lora.targets.flatMap((linear) => {
       const dims = linearDims(architecture, linear);
+      const { rank } = moduleShape(lora, layer, linear);
       return [place(layer, linear, 'a', [rank, dims.in]), place(layer, linear, 'b', [dims.out, rank])];
     }),
   ).flat();

@@ -1,5 +1,6 @@
 import { shown } from '@trainyard/native';
 import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
+import { type ModuleShape, scaleOf } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { adaptedModules, type ModuleOptions } from './peft-modules.ts';
 import { firstMatches } from './python-patterns.ts';
@@ -7,6 +8,7 @@ import { firstMatches } from './python-patterns.ts';
 export interface PeftConfig {
   /** Shape of modules that no pattern overrides. */
   readonly shape: ModuleShape;
+  readonly isRankStabilised: boolean;
   /**
    * Shapes by full module names (`model.layers.0.self_attn.q_proj`); null for those without an adapter.
    *
@@ -15,17 +17,9 @@ export interface PeftConfig {
   shapesOf(names: readonly string[]): (ModuleShape | null)[];
 }
 
-/** A module's adapter computes `scale · B · A`. */
-export interface ModuleShape {
-  readonly rank: number;
-  readonly alpha: number;
-  /** alpha / rank, or alpha / √rank for `use_rslora`. */
-  readonly scale: number;
-}
-
 // Above 256 an adapter of most models is as large as the adapted matrices.
 const MAX_RANK = 256;
-export const MAX_LORA_ALPHA = 1e6;
+const MAX_LORA_ALPHA = 1e6;
 
 /** Any value is accepted: it does not change the adapter's computation. */
 const INFORMATIVE: ReadonlySet<string> = new Set([
@@ -93,21 +87,24 @@ export function readPeftConfig(text: string): PeftConfig {
   }
   if (typeof (isRankStabilised ?? false) !== 'boolean')
     throw invalid(`use_rslora must be true or false, got ${shown(isRankStabilised)}`);
-  const scaleOf = (rank: number, alpha: number) => alpha / (isRankStabilised === true ? Math.sqrt(rank) : rank);
-  const [rank, alpha] = [rankOf('r', r), alphaOf(lora_alpha)];
-  const shape = { rank, alpha, scale: scaleOf(rank, alpha) };
+  const shapeOf = (rank: number, alpha: number): ModuleShape => ({
+    rank,
+    alpha,
+    scale: scaleOf(rank, alpha, isRankStabilised === true),
+  });
+  const shape = shapeOf(rankOf('r', r), alphaOf(lora_alpha));
   const rankPattern = patternOf('rank_pattern', ranks, (value) => rankOf('rank_pattern', value));
   const alphaPattern = patternOf('alpha_pattern', alphas, alphaOfPattern);
   const modules: ModuleOptions = { target_modules, exclude_modules, layers_to_transform, layers_pattern };
   return {
     shape,
+    isRankStabilised: isRankStabilised === true,
     shapesOf: (names) => {
       const isAdapted = adaptedModules(modules, names);
       const [ownRanks, ownAlphas] = [rankPattern(names), alphaPattern(names)];
       return names.map((_, index) => {
         if (!isAdapted[index]) return null;
-        const [own, ownAlpha] = [ownRanks[index] ?? rank, ownAlphas[index] ?? alpha];
-        return { rank: own, alpha: ownAlpha, scale: scaleOf(own, ownAlpha) };
+        return shapeOf(ownRanks[index] ?? shape.rank, ownAlphas[index] ?? shape.alpha);
       });
     },
   };

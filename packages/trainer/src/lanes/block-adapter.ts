@@ -2,9 +2,11 @@ import {
   adaptedLinears,
   adapterName,
   type Architecture,
+  baseScale,
   biasName,
   type BlockWeights,
   gradientName,
+  graphRank,
   headNormName,
   normName,
   postNormName,
@@ -17,6 +19,7 @@ import {
   type LinearName,
   type LoraHalf,
   lowWidth,
+  moduleShape,
   PROJECTION_NAMES,
   type ProjectionName,
   PROJECTIONS,
@@ -47,6 +50,10 @@ interface AdapterPlace {
   readonly projection: ProjectionName;
   readonly firstRow: number;
   readonly firstColumn: number;
+  /** At most the columns of this linear layer; the others are 0. */
+  readonly rank: number;
+  readonly numColumns: number;
+  readonly scale: number;
   /** Columns of all adapters of the projection's input. */
   readonly width: number;
 }
@@ -66,6 +73,8 @@ export class BlockAdapter {
   readonly #matrices: Readonly<Record<ProjectionName, WideMatrix>>;
   readonly #joint = new Map<InputName, NamedArrays[string]>();
   readonly #outputRows: ReadonlyMap<LinearName, number>;
+  /** Each `b`'s place. */
+  readonly #places: readonly (AdapterPlace & { readonly linear: LinearName })[];
 
   constructor(
     architecture: Architecture,
@@ -88,6 +97,7 @@ export class BlockAdapter {
       const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
       this.#joint.set(input, { data: sharedFloats(dims[0]! * dims[1]!), dims });
     }
+    this.#places = this.#findPlaces(layer);
   }
 
   adapts(input: InputName): boolean {
@@ -96,25 +106,22 @@ export class BlockAdapter {
 
   /** @param withoutAdapter writes zeros for `a`: the columns of `b` then add exactly 0 */
   load(withoutAdapter: boolean): void {
-    const { rank, alpha } = this.#lora.config;
     for (const [input, { data }] of this.#joint) {
       if (withoutAdapter) data.fill(0);
-      else
-        adaptedLinears(input, this.#lora.config).reduce((at, linear) => {
-          const { value } = this.#tensor(linear, 'a');
-          data.set(value, at);
-          return at + value.length;
-        }, 0);
+      else this.#eachFirst(input, ({ value }, at) => data.set(value, at));
     }
     if (withoutAdapter) return;
-    this.#eachPlace((tensor, { projection, firstRow, firstColumn }) => {
+    for (const { linear, projection, firstRow, firstColumn, rank, numColumns, scale } of this.#places) {
+      const { value } = this.#tensor(linear, 'b');
       const { data, width, columns } = this.#matrices[projection];
-      const numRows = tensor.value.length / rank;
+      const numRows = value.length / rank;
       for (let row = 0; row < numRows; row++) {
         const to = (firstRow + row) * width + columns + firstColumn;
-        for (let j = 0; j < rank; j++) data[to + j] = (alpha / rank) * tensor.value[row * rank + j]!;
+        for (let j = 0; j < rank; j++) data[to + j] = scale * value[row * rank + j]!;
+        // The matrix may have had another adapter.
+        if (rank < numColumns) data.fill(0, to + rank, to + numColumns);
       }
-    });
+    }
   }
 
   /**
@@ -172,43 +179,51 @@ export class BlockAdapter {
     return all;
   }
 
-  /** Adds to the adapter's gradients. */
+  /** Adds to the adapter's gradients. @param parts those of `b` at the base scale */
   addGradients(parts: AdapterGradients): void {
     for (const input of this.#joint.keys()) {
       const { data: values } = parts[gradientName(adapterName(input, 'a'))]!;
-      let at = 0;
-      for (const linear of adaptedLinears(input, this.#lora.config)) {
-        const { gradient } = this.#tensor(linear, 'a');
+      this.#eachFirst(input, ({ gradient }, at) => {
         for (let i = 0; i < gradient.length; i++) gradient[i]! += values[at + i]!;
-        at += gradient.length;
-      }
+      });
     }
-    const { rank } = this.#lora.config;
-    this.#eachPlace(({ gradient }, { projection, firstRow, firstColumn, width }) => {
+    for (const { linear, projection, firstRow, firstColumn, rank, width, scale } of this.#places) {
+      const { gradient } = this.#tensor(linear, 'b');
       const { data: values } = parts[gradientName(adapterName(projection, 'b'))]!;
+      const factor = scale / baseScale(this.#lora.config);
       const numRows = gradient.length / rank;
       for (let row = 0; row < numRows; row++) {
         const from = (firstRow + row) * width + firstColumn;
-        for (let j = 0; j < rank; j++) gradient[row * rank + j]! += values[from + j]!;
-      }
-    });
-  }
-
-  /** Visits each `b`'s place after its projection's weights. */
-  #eachPlace(visit: (b: LoraTensor, place: AdapterPlace) => void): void {
-    for (const projection of PROJECTION_NAMES) {
-      const input = inputOf(projection);
-      const adapted = adaptedLinears(input, this.#lora.config);
-      const width = lowWidth(input, this.#lora.config);
-      let firstRow = 0;
-      for (const linear of PROJECTIONS[projection]) {
-        if (adapted.includes(linear)) {
-          const firstColumn = adapted.indexOf(linear) * this.#lora.config.rank;
-          visit(this.#tensor(linear, 'b'), { projection, firstRow, firstColumn, width });
-        }
-        firstRow += this.#outputRows.get(linear)!;
+        for (let j = 0; j < rank; j++) gradient[row * rank + j]! += factor * values[from + j]!;
       }
     }
+  }
+
+  /** Visits each `a` of an input with its place in the joint one; rows beyond its rank are 0. */
+  #eachFirst(input: InputName, visit: (a: LoraTensor, at: number) => void): void {
+    adaptedLinears(input, this.#lora.config).reduce((at, linear) => {
+      const a = this.#tensor(linear, 'a');
+      visit(a, at);
+      return at + graphRank(this.#lora.config, linear) * a.dims[1];
+    }, 0);
+  }
+
+  #findPlaces(layer: number): (AdapterPlace & { readonly linear: LinearName })[] {
+    const { config } = this.#lora;
+    return PROJECTION_NAMES.flatMap((projection) => {
+      const adapted = adaptedLinears(inputOf(projection), config);
+      const width = lowWidth(inputOf(projection), config);
+      let firstRow = 0;
+      return PROJECTIONS[projection].flatMap((linear) => {
+        const before = adapted.slice(0, adapted.indexOf(linear));
+        const firstColumn = before.reduce((sum, other) => sum + graphRank(config, other), 0);
+        const { rank, scale } = moduleShape(config, layer, linear);
+        const numColumns = graphRank(config, linear);
+        const place = { linear, projection, firstRow, firstColumn, rank, numColumns, scale, width };
+        firstRow += this.#outputRows.get(linear)!;
+        return adapted.includes(linear) ? [place] : [];
+      });
+    });
   }
 
   #tensor(linear: LinearName, half: LoraHalf): LoraTensor {

@@ -77,6 +77,7 @@ export class EmbeddedLearner implements LearnerSession {
       targetSets: 'any',
       maxRank: MAX_RANK,
       alpha: null,
+      hasOwnShapes: true,
       entropies: 'gradients',
       reference: 'versions',
       replay: true,

@@ -19,6 +19,8 @@ export interface LearnerCapabilities {
   readonly maxRank: number;
   /** The only alpha of its adapters; null: any. */
   readonly alpha: number | null;
+  /** False: all modules have one rank and the scale alpha / rank. */
+  readonly hasOwnShapes: boolean;
   /** None, values from `forward`, or also gradients in `backward`. */
   readonly entropies: 'none' | 'values' | 'gradients';
   /** None, the base model's, or also those of any saved version. */

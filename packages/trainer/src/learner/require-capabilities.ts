@@ -1,4 +1,4 @@
-import type { LoraConfig } from '@trainyard/transformer';
+import { largestRank, type LoraConfig } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
 
@@ -18,9 +18,17 @@ export function isTargetSet(targets: readonly string[], sets: readonly (readonly
   return sets.some((set) => set.length === targets.length && targets.every((target) => set.includes(target)));
 }
 
+/** Members of `lora`, by their names on the wire, that make modules differ from `rank` and alpha / rank. */
+export function otherShapes({ isRankStabilised = false, rankPattern = {}, alphaPattern = {} }: Partial<LoraConfig>) {
+  const has = { use_rslora: isRankStabilised, rank_pattern: isSet(rankPattern), alpha_pattern: isSet(alphaPattern) };
+  return (Object.keys(has) as (keyof typeof has)[]).filter((member) => has[member]);
+}
+
+const isSet = (pattern: object): boolean => Object.keys(pattern).length > 0;
+
 /** @throws {TrainerError} `trainer.config_invalid` with the unsupported setting and the supported values */
 export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<LearnerSession, 'capabilities'>): void {
-  const { losses, targets, targetSets, maxRank, alpha, entropies, reference } = capabilities;
+  const { losses, targets, targetSets, maxRank, alpha, hasOwnShapes, entropies, reference } = capabilities;
   const refuse = (message: string): never => {
     throw new TrainerError('trainer.config_invalid', message);
   };
@@ -37,8 +45,13 @@ export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<
     );
   if (alpha !== null && needs.lora.alpha !== alpha)
     refuse(`\`lora.alpha\` must be ${alpha} on this learner, got ${needs.lora.alpha}: create the model with it`);
-  if (needs.lora.rank > maxRank)
-    refuse(`\`lora\` has rank ${needs.lora.rank}, this learner supports at most ${maxRank}`);
+  if (largestRank(needs.lora) > maxRank)
+    refuse(`\`lora\` has rank ${largestRank(needs.lora)}, this learner supports at most ${maxRank}`);
+  const others = hasOwnShapes ? [] : otherShapes(needs.lora);
+  if (others.length > 0)
+    refuse(
+      `${others.map((member) => `\`lora.${member}\``).join(', ')} must be absent on this learner: all its modules have one rank and the scale alpha / rank`,
+    );
   if (needs.usesEntropies && entropies !== 'gradients')
     refuse('`entropy_coef` must be 0 on this learner: it computes no entropy gradient');
   if (REFERENCES.indexOf(needs.reference) > REFERENCES.indexOf(reference))

@@ -1,5 +1,14 @@
 /** LoRA values in the two public adapter formats. */
-import { type Architecture, GGUF_LINEARS, type LinearName, toInterleaved } from '@trainyard/transformer';
+import {
+  type Architecture,
+  GGUF_LINEARS,
+  isUniform,
+  type LinearName,
+  modulePath,
+  moduleShape,
+  targetModule,
+  toInterleaved,
+} from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 export interface AdapterTensor {
@@ -8,20 +17,30 @@ export interface AdapterTensor {
   readonly data: Float32Array;
 }
 
-const PEFT_LINEARS: Readonly<Record<LinearName, string>> = {
-  q: 'self_attn.q_proj',
-  k: 'self_attn.k_proj',
-  v: 'self_attn.v_proj',
-  o: 'self_attn.o_proj',
-  gate: 'mlp.gate_proj',
-  up: 'mlp.up_proj',
-  down: 'mlp.down_proj',
-};
+/** An adapter in llama.cpp's format, which has one alpha and multiplies a module by alpha / its own rank. */
+export interface GgufAdapter {
+  /** 0 for no factor: the scale is in `b`. */
+  readonly alpha: number;
+  readonly tensors: readonly AdapterTensor[];
+}
+
+/** Adapter for llama.cpp. Scales that one alpha cannot express are multiplied into `b`, in single precision. */
+export function ggufAdapter(lora: LoraParameters, architecture: Architecture): GgufAdapter {
+  const tensors = ggufAdapterTensors(lora, architecture);
+  if (isUniform(lora.config)) return { alpha: lora.config.alpha, tensors };
+  const scaled = tensors.map((tensor, index) => {
+    const { layer, linear, half } = lora.tensors[index]!;
+    if (half === 'a') return tensor;
+    const { scale } = moduleShape(lora.config, layer, linear);
+    return { ...tensor, data: tensor.data.map((value) => value * scale) };
+  });
+  return { alpha: 0, tensors: scaled };
+}
 
 /**
  * llama.cpp's tensors: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank], `b`:
  * [rank, out]). If the model file interleaves heads, rows of q's and k's `b` are permuted. Unchanged data is
- * shared.
+ * shared. Same order as `lora.tensors`.
  */
 export function ggufAdapterTensors(lora: LoraParameters, architecture: Architecture): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({
@@ -40,15 +59,13 @@ export function peftTensors(lora: LoraParameters): AdapterTensor[] {
 }
 
 /** Format: `model.layers.3.self_attn.q_proj`. */
-export const peftModuleName = (layer: number, linear: LinearName): string =>
-  `model.layers.${layer}.${PEFT_LINEARS[linear]}`;
+export const peftModuleName = (layer: number, linear: LinearName): string => `model.${modulePath(layer, linear)}`;
 
 export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
   `base_model.model.${peftModuleName(tensor.layer, tensor.linear)}.lora_${tensor.half.toUpperCase()}.weight`;
 
 /** `target_modules` of adapter_config.json: `q_proj`, `gate_proj`, … */
-export const peftTargetModules = (targets: readonly LinearName[]): string[] =>
-  targets.map((linear) => PEFT_LINEARS[linear].split('.')[1]!);
+export const peftTargetModules = (targets: readonly LinearName[]): string[] => targets.map(targetModule);
 
 function interleaved(tensor: LoraTensor, architecture: Architecture): Float32Array {
   if (tensor.half === 'a' || (tensor.linear !== 'q' && tensor.linear !== 'k')) return tensor.value;

@@ -5,6 +5,7 @@ import {
   type LinearName,
   type LoraConfig,
   type LoraHalf,
+  moduleShape,
 } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
@@ -18,11 +19,12 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
   for (let layer = 0; layer < architecture.numLayers; layer++) {
     for (const linear of config.targets) {
       const dims = linearDims(architecture, linear);
-      const a = createTensor(layer, linear, 'a', [config.rank, dims.in]);
+      const { rank } = moduleShape(config, layer, linear);
+      const a = createTensor(layer, linear, 'a', [rank, dims.in]);
       const random = uniformGenerator(config.initSeed, layer * LINEAR_NAMES.length + LINEAR_NAMES.indexOf(linear));
       const bound = 1 / Math.sqrt(dims.in);
       for (let i = 0; i < a.value.length; i++) a.value[i] = (2 * random() - 1) * bound;
-      tensors.push(a, createTensor(layer, linear, 'b', [dims.out, config.rank]));
+      tensors.push(a, createTensor(layer, linear, 'b', [dims.out, rank]));
     }
   }
   return { config, tensors };

@@ -31,6 +31,7 @@ export class ScriptedLearner implements LearnerSession {
     targetSets: 'any',
     maxRank: BIGRAM_LORA.rank,
     alpha: null,
+    hasOwnShapes: false,
     entropies: 'none',
     reference: 'base',
     replay: false,

@@ -35,6 +35,7 @@ import type { Dim } from '../graph/onnx-writer.ts';
 import type { Architecture } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
+import { baseScale } from '../model/lora-modules.ts';
 import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
@@ -321,7 +322,10 @@ export class BlockGraph {
     return add(y, matmul(low, b, { transposeB: true }));
   }
 
-  /** @returns ∂loss/∂source for each of `sources`; adds the gradients of adapters to `outputs` by name */
+  /**
+   * @returns ∂loss/∂source for each of `sources`; adds the gradients of adapters to `outputs` by name, those of `b`
+   * at the base scale
+   */
   #backward(
     seeds: ReadonlyMap<Value, Value>,
     sources: readonly Value[],
@@ -338,7 +342,7 @@ export class BlockGraph {
     adapted.forEach(({ of }, index) => {
       outputs[gradientName(adapterName(of, 'a'))] = all[sources.length + index]!;
     });
-    const scale = this.#lora.alpha / this.#lora.rank;
+    const scale = baseScale(this.#lora);
     results.forEach(({ name, low }, index) => {
       const dy = all[sources.length + adapted.length + index]!;
       outputs[name] = matmul(dy, low, { transposeA: true, scale });

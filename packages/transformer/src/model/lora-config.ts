@@ -3,16 +3,29 @@ export type LinearName = 'q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down';
 
 export const LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
 
+/** Shape of an adapter, with PEFT's meaning of each member. */
 export interface LoraConfig {
-  /** Inner dimension of the adapter. */
+  /** Inner dimension of modules without a rank of their own. */
   readonly rank: number;
-  /** The adapter's output is multiplied by `alpha / rank`. */
+  /** Alpha of modules without one of their own. A module's output is multiplied by alpha / rank. */
   readonly alpha: number;
   /** Linear layers with an adapter, in every block. */
   readonly targets: readonly LinearName[];
   /** Seed of the initial `a` matrices. */
   readonly initSeed: number;
+  /** True multiplies by alpha / √rank instead (rsLoRA, arXiv:2312.03732). Default false. */
+  readonly isRankStabilised?: boolean;
+  /** Default: none. */
+  readonly rankPattern?: ModulePattern;
+  /** Default: none. */
+  readonly alphaPattern?: ModulePattern;
 }
+
+/**
+ * Values by module. Keys are a layer's name (`q_proj`) or its path in one block (`layers.3.self_attn.q_proj`); the
+ * path wins. Paths come first, as PEFT takes the first key that matches.
+ */
+export type ModulePattern = Readonly<Record<string, number>>;
 
 export const DEFAULT_LORA_CONFIG: LoraConfig = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 0 };
 

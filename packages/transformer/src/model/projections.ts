@@ -1,6 +1,7 @@
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
+import { graphRank } from './lora-modules.ts';
 import { sharedFloats } from './workspace.ts';
 
 /** One matrix product of a block: linear layers with adjacent outputs. */
@@ -37,7 +38,8 @@ export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly Lin
   INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
 
 /** Rows of the joint `a` of an input; also the number of columns after the weights of its projections. */
-export const lowWidth = (input: InputName, lora: LoraConfig): number => lora.rank * adaptedLinears(input, lora).length;
+export const lowWidth = (input: InputName, lora: LoraConfig): number =>
+  adaptedLinears(input, lora).reduce((sum, linear) => sum + graphRank(lora, linear), 0);
 
 export const inputOf = (projection: ProjectionName): InputName =>
   INPUT_NAMES.find((input) => INPUTS[input].includes(projection))!;

@@ -81,11 +81,12 @@ export class RemoteEngines implements InferenceBackend {
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
     const models = this.#engines.facts.map(
-      ({ id, contextLength, vocabSize, untrainable, maxLoraRank = null }): BaseModel => ({
+      ({ id, contextLength, vocabSize, untrainable, numLayers = null, maxLoraRank = null }): BaseModel => ({
         id,
         contextLength,
         vocabSize,
         ...(untrainable === undefined ? {} : { untrainable }),
+        ...(numLayers === null ? {} : { numLayers }),
         ...(maxLoraRank === null ? {} : { maxLoraRank }),
       }),
     );

@@ -2,7 +2,7 @@ import type { SchedulingPolicy } from '@trainyard/backend';
 import {
   openTokenEngine,
   ServedModel,
-  untrainableReason,
+  trainingFacts,
   type RunnerSizes,
   type ServedModelOptions,
 } from '@trainyard/engine';
@@ -65,7 +65,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
       contextLength: engine.limits.maxContextTokens,
       vocabSize: vocabulary.vocabSize,
       tokenizer: text.facts,
-      untrainable: untrainableReason(vocabulary.path),
+      ...trainingFacts(vocabulary.path),
       warnings: model.warnings(engine.limits.maxContextTokens),
     },
     codec: text.codec,

@@ -1,4 +1,4 @@
-import { untrainableReason } from '@trainyard/engine';
+import { trainingFacts } from '@trainyard/engine';
 import type { SchedulingPolicy, TokenBackend } from '@trainyard/backend';
 import { BackendTokens, openTextOfFile, TextEngine, type TextHalf, type TextHalfOptions } from '@trainyard/generation';
 
@@ -17,13 +17,13 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
-interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable'> {
+interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable' | 'numLayers'> {
   readonly text: TextHalf;
 }
 
 const openTextWithReason = async (...file: Parameters<typeof openTextOfFile>): Promise<TextOfGuest> => ({
   ...(await openTextOfFile(...file)),
-  untrainable: untrainableReason(file[0]),
+  ...trainingFacts(file[0]),
 });
 
 /**
@@ -64,7 +64,9 @@ async function standOn(
   {
     policy = 'priority',
     ...file
-  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable'> & { policy?: SchedulingPolicy | undefined },
+  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable' | 'numLayers'> & {
+    policy?: SchedulingPolicy | undefined;
+  },
 ): Promise<OpenedText> {
   await backend.start();
   const { tokenizer } = text.prompt;

@@ -1,4 +1,4 @@
-import { inspectServedModel, type ModelMemory, untrainableReason } from '@trainyard/engine';
+import { inspectServedModel, type ModelMemory, trainingFacts } from '@trainyard/engine';
 import { openTextHalf } from '@trainyard/generation';
 
 import type { OpenEngineOptions } from '../inference/open-engine.ts';
@@ -17,6 +17,6 @@ export async function inspectModel(options: OpenEngineOptions): Promise<Inspecte
   const { path, architecture, vocabSize } = vocabulary;
   text.close();
   vocabulary.close();
-  const untrainable = untrainableReason(path);
-  return { served: { path, architecture, contextLength, vocabSize, tokenizer: text.facts, untrainable }, memory };
+  const facts = { path, architecture, contextLength, vocabSize, tokenizer: text.facts };
+  return { served: { ...facts, ...trainingFacts(path) }, memory };
 }

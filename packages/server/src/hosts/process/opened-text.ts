@@ -12,6 +12,8 @@ export interface ServedModel {
   readonly tokenizer: TokenizerFacts;
   /** Reason why it cannot be trained; null: it can; absent: unknown. */
   readonly untrainable?: string | null;
+  /** Transformer blocks. Null or absent: unknown. */
+  readonly numLayers?: number | null;
   /** Largest adapter rank. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
   /** Differences between its computation and the intended one. Default: none. */

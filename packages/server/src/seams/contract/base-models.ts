@@ -9,6 +9,8 @@ export interface BaseModel {
   readonly vocabSize: number;
   /** Reason why it cannot be trained; null or absent: none known. */
   readonly untrainable?: string | null;
+  /** Transformer blocks, which settings of adapters name. Null or absent: unknown. */
+  readonly numLayers?: number | null;
   /** Largest adapter rank for sampling. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
 }

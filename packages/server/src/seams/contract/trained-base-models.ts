@@ -1,5 +1,5 @@
-import { TRAINABLE_ARCHITECTURES } from '@trainyard/trainer';
-import type { Member, Store } from '@trainyard/store';
+import { largestRank, type LoraConfig, TRAINABLE_ARCHITECTURES } from '@trainyard/trainer';
+import type { LoraShape, Member, Store } from '@trainyard/store';
 import { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 
@@ -39,14 +39,16 @@ export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 
 
 /**
  * Refuses an adapter rank that sampling does not support: the job would train, and its first request fail.
- * @throws {RequestError} `request.invalid`, for `lora.rank`
+ * @throws {RequestError} `request.invalid`, for `lora.rank` or `lora.rank_pattern`
  */
-export function refuseRank({ id, maxLoraRank = null }: BaseModel, rank: number): void {
+export function refuseRank({ id, maxLoraRank = null }: BaseModel, lora: LoraShape): void {
+  const rank = largestRank(lora as LoraConfig);
   if (maxLoraRank === null || rank <= maxLoraRank) return;
+  const member = lora.rank > maxLoraRank ? 'rank' : 'rank_pattern';
   throw RequestError.invalid([
     {
-      loc: ['body', 'lora', 'rank'],
-      msg: `\`lora.rank\` must be at most ${maxLoraRank} for the base model \`${id}\`, got ${rank}: this is the limit of the vLLM servers (their flag --max-lora-rank)`,
+      loc: ['body', 'lora', member],
+      msg: `\`lora.${member}\` must be at most ${maxLoraRank} for the base model \`${id}\`, got ${rank}: this is the limit of the vLLM servers (their flag --max-lora-rank)`,
       type: 'value_error',
     },
   ]);

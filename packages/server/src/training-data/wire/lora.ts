@@ -1,14 +1,23 @@
 import {
-  LORA_TARGETS,
+  type AdapterObject,
+  ALL_LINEAR,
+  briefly,
   type LoraObject,
   type LoraRequest,
-  type LoraTarget,
   type ValidationItem,
 } from '@trainyard/protocol';
 import type { LoraShape, Model, TrainerLimits } from '@trainyard/store';
-import { DEFAULT_LORA_CONFIG, LINEAR_NAMES, type LinearName } from '@trainyard/trainer';
+import {
+  DEFAULT_LORA_CONFIG,
+  LINEAR_NAMES,
+  type LinearName,
+  type ModulePattern,
+  targetModule,
+} from '@trainyard/trainer';
 
+import type { BaseModel } from '../../seams/contract/base-models.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
+import { readModulePattern } from './module-pattern.ts';
 
 /** Default scale of the adapter's output, alpha / rank. */
 const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
@@ -16,20 +25,50 @@ const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 /**
  * Shape that a registration requests. Null and absent members mean their defaults.
  * @param limits of the trainer, applied to the defaults; null: none
- * @throws {RequestError} `request.invalid` for a repeated target
+ * @throws {RequestError} `request.invalid` for a repeated target, a module that the base model has not, and members
+ * that no adapter here can have
  */
 export function readLoraShape(
   wire: LoraRequest | null | undefined,
   limits: Pick<TrainerLimits, 'alpha' | 'maxRank'> | null,
+  base: Pick<BaseModel, 'id' | 'numLayers'>,
 ): LoraShape {
+  if (wire) refuseUnsupportedAdapter(wire, base);
   const rank = wire?.rank ?? Math.min(DEFAULT_LORA_CONFIG.rank, limits?.maxRank ?? Infinity);
+  const isRankStabilised = wire?.use_rslora === true;
+  // A rank-stabilised adapter has one alpha for all ranks.
+  const byDefault = isRankStabilised ? DEFAULT_LORA_CONFIG.alpha : rank * DEFAULT_SCALE;
+  const targets = readTargets(wire?.targets);
   return {
     rank,
-    alpha: wire?.alpha ?? limits?.alpha ?? rank * DEFAULT_SCALE,
-    targets: wire?.targets ? readTargets(wire.targets) : DEFAULT_LORA_CONFIG.targets,
+    alpha: wire?.alpha ?? limits?.alpha ?? byDefault,
+    targets,
     initSeed: wire?.init_seed ?? DEFAULT_LORA_CONFIG.initSeed,
+    ...(isRankStabilised ? { isRankStabilised } : {}),
+    ...given('rankPattern', readModulePattern('rank_pattern', wire?.rank_pattern, { targets, ...base })),
+    ...given('alphaPattern', readModulePattern('alpha_pattern', wire?.alpha_pattern, { targets, ...base })),
   };
 }
+
+/** Refuses members that would change an adapter in a way that nothing here computes, with the reason. */
+export function refuseUnsupportedAdapter(wire: LoraRequest, { id }: Pick<BaseModel, 'id'>): void {
+  const items: ValidationItem[] = [];
+  const refuse = (member: string, msg: string): void => {
+    items.push({ loc: ['body', 'lora', member], msg, type: 'value_error' });
+  };
+  if ((wire.modules_to_save ?? []).length > 0) {
+    refuse(
+      'modules_to_save',
+      `Input should be absent or empty, got ${briefly(wire.modules_to_save!.join(', '))}: it trains whole copies of layers, but samplers share the frozen weights of the base model between all adapters. Raise \`rank\` instead`,
+    );
+  }
+  if (wire.experts === true)
+    refuse('experts', `Input should be false: the base model \`${id}\` has no experts that can have adapters`);
+  if (items.length > 0) throw RequestError.invalid(items);
+}
+
+const given = <Name extends string>(name: Name, pattern: ModulePattern | null) =>
+  (pattern === null ? {} : { [name]: pattern }) as { readonly [Key in Name]?: ModulePattern };
 
 /**
  * Refuses members that differ from the shape of a checkpoint or model.
@@ -37,16 +76,25 @@ export function readLoraShape(
  * @returns the failed checks, one per member
  */
 export function contradictions(wire: LoraRequest, shape: LoraShape, owner: string): ValidationItem[] {
+  const targets = shape.targets as readonly LinearName[];
+  const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
+    wire[name] ? JSON.stringify(readModulePattern(name, wire[name], { targets }) ?? {}) : null;
   const asked: Record<string, unknown> = {
     rank: wire.rank,
     alpha: wire.alpha,
     targets: wire.targets ? toTargets(readTargets(wire.targets)).join(', ') : null,
+    use_rslora: wire.use_rslora,
+    rank_pattern: patternOf('rank_pattern'),
+    alpha_pattern: patternOf('alpha_pattern'),
     init_seed: wire.init_seed,
   };
   const has: Record<string, unknown> = {
     rank: shape.rank,
     alpha: shape.alpha,
     targets: toTargets(shape.targets).join(', '),
+    use_rslora: shape.isRankStabilised ?? false,
+    rank_pattern: JSON.stringify(shape.rankPattern ?? {}),
+    alpha_pattern: JSON.stringify(shape.alphaPattern ?? {}),
     init_seed: shape.initSeed,
   };
   return Object.entries(asked)
@@ -60,27 +108,37 @@ export function contradictions(wire: LoraRequest, shape: LoraShape, owner: strin
 }
 
 export function toLoraObject(model: Pick<Model, 'lora' | 'warmStart'>): LoraObject {
-  const { rank, alpha, targets, initSeed } = model.lora;
   return {
-    rank,
-    alpha,
-    targets: toTargets(targets),
+    ...toLoraShapeObject(model.lora),
     dropout: 0,
-    init_seed: initSeed,
+    init_seed: model.lora.initSeed,
     init_from: model.warmStart?.source ?? null,
   };
 }
 
+export function toLoraShapeObject(lora: LoraShape): NonNullable<AdapterObject['lora']> {
+  return {
+    rank: lora.rank,
+    alpha: lora.alpha,
+    targets: toTargets(lora.targets),
+    use_rslora: lora.isRankStabilised ?? false,
+    rank_pattern: { ...lora.rankPattern },
+    alpha_pattern: { ...lora.alphaPattern },
+  };
+}
+
 /** In the order in which a block applies them, which is that of the adapter's files. */
-function readTargets(targets: readonly LoraTarget[]): LinearName[] {
+function readTargets(wire: LoraRequest['targets']): readonly LinearName[] {
+  if (wire === undefined || wire === null || wire === ALL_LINEAR) return DEFAULT_LORA_CONFIG.targets;
+  const targets: readonly string[] = typeof wire === 'string' ? [wire] : wire;
   if (new Set(targets).size < targets.length) {
     throw RequestError.invalid([
       { loc: ['body', 'lora', 'targets'], msg: 'Input should name each layer once', type: 'value_error' },
     ]);
   }
-  return LINEAR_NAMES.filter((name) => targets.includes(`${name}_proj`));
+  return LINEAR_NAMES.filter((name) => targets.includes(targetModule(name)));
 }
 
 export function toTargets(targets: readonly string[]): string[] {
-  return LORA_TARGETS.filter((target) => targets.includes(target.replace('_proj', '')));
+  return LINEAR_NAMES.filter((name) => targets.includes(name)).map(targetModule);
 }

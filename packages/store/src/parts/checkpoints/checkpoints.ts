@@ -42,6 +42,12 @@ export interface LoraShape {
   alpha: number;
   targets: readonly string[];
   initSeed: number;
+  /** True if the scale is alpha / √rank. Absent: false. */
+  isRankStabilised?: boolean;
+  /** Ranks by layer and by module. Absent: none. */
+  rankPattern?: Readonly<Record<string, number>>;
+  /** Alphas by layer and by module. Absent: none. */
+  alphaPattern?: Readonly<Record<string, number>>;
 }
 
 export interface Checkpoint {

@@ -23,7 +23,7 @@ import { toListPage } from '../../answers/paging.ts';
 import { putUpload } from '../../../seams/integrity/upload-digest.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
-import { toTargets } from '../../../training-data/wire/lora.ts';
+import { toLoraShapeObject } from '../../../training-data/wire/lora.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { originOf } from '../job-origin.ts';
@@ -185,10 +185,7 @@ function toAdapterObject(adapter: Adapter): AdapterObject {
     base_model: adapter.baseModel,
     status: content === null ? 'uploading' : 'ready',
     created_at: Math.floor(adapter.createdAt / 1000),
-    lora:
-      content === null
-        ? null
-        : { rank: content.lora.rank, alpha: content.lora.alpha, targets: toTargets(content.lora.targets) },
+    lora: content === null ? null : toLoraShapeObject(content.lora),
     digest: content?.digest ?? null,
   };
 }

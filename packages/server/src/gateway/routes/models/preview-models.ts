@@ -10,6 +10,7 @@ import {
 } from '@trainyard/protocol';
 import type { DeleteModelResult, Model, TrainerLimits } from '@trainyard/store';
 
+import type { BaseModel } from '../../../seams/contract/base-models.ts';
 import { refuseRank, refuseUntrainable } from '../../../seams/contract/trained-base-models.ts';
 import { refuseShape, trainerLimits } from '../training/trainer-limits.ts';
 import { callerOf } from '../../edge/auth.ts';
@@ -18,7 +19,7 @@ import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
-import { readLoraShape, toLoraObject } from '../../../training-data/wire/lora.ts';
+import { readLoraShape, refuseUnsupportedAdapter, toLoraObject } from '../../../training-data/wire/lora.ts';
 import { toModelObject } from '../../../training-data/wire/model-object.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
@@ -43,10 +44,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         if (isTrained) refuseUntrainable(base, 'base_model');
         const limits = isTrained ? await trainerLimits(parts, baseModel) : null;
         const id = randomUUID();
-        const start = { entity, entityId: caller.entityId, baseModel, limits };
+        const start = { entity, entityId: caller.entityId, base, limits };
         const { lora, warmStart } = await modelStartOf(wireLora, start);
         refuseShape(lora, limits, 'lora');
-        refuseRank(base, lora.rank);
+        refuseRank(base, lora);
         const shown = {
           lora,
           warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null },
@@ -92,11 +93,12 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
 
   async function modelStartOf(
     wire: LoraRequest | null | undefined,
-    options: { entity: string; entityId: string; baseModel: string; limits: TrainerLimits | null },
+    options: { entity: string; entityId: string; base: BaseModel; limits: TrainerLimits | null },
   ): Promise<ModelStart> {
     const initFrom = wire?.init_from ?? null;
-    if (!wire || initFrom === null) return { lora: readLoraShape(wire, options.limits) };
-    return await readWarmStart(parts, { ...wire, init_from: initFrom }, options);
+    if (!wire || initFrom === null) return { lora: readLoraShape(wire, options.limits, options.base) };
+    refuseUnsupportedAdapter(wire, options.base);
+    return await readWarmStart(parts, { ...wire, init_from: initFrom }, { ...options, baseModel: options.base.id });
   }
 
   app.delete<{ Params: { model_id: string } }>(

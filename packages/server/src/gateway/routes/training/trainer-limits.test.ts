@@ -41,6 +41,9 @@ const submit = (modelId: string, settings: object = {}) =>
 test.each<[string, object, string[], string]>([
   ['a rank', { rank: 16 }, ['body', 'lora', 'rank'], 'at most 4'],
   ['an alpha', { alpha: 16 }, ['body', 'lora', 'alpha'], 'should be 32'],
+  ['the scale of rsLoRA', { use_rslora: true }, ['body', 'lora', 'use_rslora'], 'should be absent'],
+  ['ranks by module', { rank_pattern: { q_proj: 2 } }, ['body', 'lora', 'rank_pattern'], 'should be absent'],
+  ['alphas by module', { alpha_pattern: { q_proj: 2 } }, ['body', 'lora', 'alpha_pattern'], 'should be absent'],
   ['layers', { targets: ['q_proj', 'v_proj'] }, ['body', 'lora', 'targets'], 'q_proj, k_proj'],
 ])('%s that the trainer does not make is 422 at registration', async (_what, lora, loc, words) => {
   server.training.limits = LIMITS;

@@ -1,9 +1,9 @@
 import type { ValidationItem } from '@trainyard/protocol';
 import type { LoraShape, Store, TrainerLimits } from '@trainyard/store';
-import { isTargetSet } from '@trainyard/trainer';
+import { isTargetSet, type LoraConfig, otherShapes } from '@trainyard/trainer';
 
 import { RequestError } from '../../../seams/faults/request-error.ts';
-import { toTargets } from '../../../training-data/wire/lora.ts';
+import { toLoraShapeObject, toTargets } from '../../../training-data/wire/lora.ts';
 import type { TrainingQueue } from '../../../seams/contract/backends.ts';
 import { trainersOf } from '../../../seams/contract/trained-base-models.ts';
 
@@ -48,5 +48,10 @@ export function refuseShape(lora: LoraShape, limits: TrainerLimits | null, field
     const sets = targetSets.map((set) => toTargets(set as LoraShape['targets']).join(', '));
     refuse('targets', sets.join('; or '), toTargets(lora.targets).join(', '));
   }
+  // A trainer with limits is a server of the Tinker protocol, which has one rank and one scale for all modules.
+  const { use_rslora, rank_pattern, alpha_pattern } = toLoraShapeObject(lora);
+  const values: Readonly<Record<string, unknown>> = { use_rslora, rank_pattern, alpha_pattern };
+  for (const member of otherShapes(lora as LoraConfig))
+    refuse(member, 'absent', typeof values[member] === 'boolean' ? true : JSON.stringify(values[member]));
   if (items.length > 0) throw RequestError.invalid(items);
 }

@@ -27,7 +27,9 @@ function register(name: string, lora: object | null, fields: object = {}) {
 }
 
 test('the shape of the adapter is the one asked for, with the defaults filled in', async () => {
-  const lora = { rank: 4, alpha: 8, targets: ['q_proj', 'v_proj'], dropout: 0, init_seed: 0, init_from: null };
+  const modules = { use_rslora: false, rank_pattern: {}, alpha_pattern: {} };
+  const start = { dropout: 0, init_seed: 0, init_from: null };
+  const lora = { rank: 4, alpha: 8, targets: ['q_proj', 'v_proj'], ...modules, ...start };
   expect((await register('teacher', null)).json<ModelObject>().lora).toEqual(lora);
   expect((await server.store.models.get(teacherId))?.lora).toEqual({
     rank: 4,
@@ -60,10 +62,86 @@ test.each([
   [{ init_from: 'teacher', targets: ['q_proj'] }, 'lora.targets'],
   [{ init_from: 'teacher', init_seed: 1 }, 'lora.init_seed'],
   [{ ranks: 8 }, 'lora.ranks'],
+  [{ targets: 'lm_head' }, 'lora.targets'],
+  [{ targets: '.*_proj' }, 'lora.targets'],
+  [{ use_rslora: 1 }, 'lora.use_rslora'],
+  [{ rank_pattern: { q_proj: 257 } }, 'lora.rank_pattern.q_proj'],
+  [{ alpha_pattern: { q_proj: 0 } }, 'lora.alpha_pattern.q_proj'],
+  [{ init_from: 'teacher', use_rslora: true }, 'lora.use_rslora'],
+  [{ init_from: 'teacher', rank_pattern: { q_proj: 2 } }, 'lora.rank_pattern'],
+  [{ init_from: 'teacher', modules_to_save: ['lm_head'] }, 'lora.modules_to_save'],
   [5, 'lora'],
 ])('%j is 422', async (lora, param) => {
   const refused = await register('refused', lora as object);
   expect([refused.statusCode, refused.json<ErrorBody>().error.param]).toEqual([422, param]);
+});
+
+test.each<[object, string, RegExp]>([
+  [
+    { modules_to_save: ['lm_head', 'embed_tokens'] },
+    'modules_to_save',
+    /got lm_head, embed_tokens: it trains whole copies/,
+  ],
+  [{ experts: true }, 'experts', /the base model `tiny\/base` has no experts/],
+  [{ rank_pattern: { lm_head: 4 } }, 'rank_pattern.lm_head', /should be a layer such as `q_proj`, or a path/],
+  [{ rank_pattern: { '.*q_proj': 4 } }, 'rank_pattern..*q_proj', /should be a layer such as/],
+  [{ rank_pattern: { 'mlp.q_proj': 4 } }, 'rank_pattern.mlp.q_proj', /should be a layer such as/],
+  [{ rank_pattern: { 'layers.0.q_proj': 4 } }, 'rank_pattern.layers.0.q_proj', /should be a layer such as/],
+  [{ targets: ['q_proj'], alpha_pattern: { v_proj: 4 } }, 'alpha_pattern.v_proj', /`v_proj` is not in `targets`/],
+  [
+    { rank_pattern: { 'layers.2.self_attn.q_proj': 4 } },
+    'rank_pattern.layers.2.self_attn.q_proj',
+    /the layers of this base model are 0 to 1$/,
+  ],
+  [
+    { rank_pattern: { q_proj: 4, 'layers.1.self_attn.q_proj': 2 } },
+    'rank_pattern.layers.1.self_attn.q_proj',
+    /never applies, since `q_proj` comes first/,
+  ],
+  [{ rank_pattern: { q_proj: 4, 'self_attn.q_proj': 2 } }, 'rank_pattern.self_attn.q_proj', /as an earlier one/],
+])('%j is refused by name, with the reason', async (lora, member, reason) => {
+  const refused = await register('refused', lora);
+  expect(refused.statusCode).toBe(422);
+  expect(refused.json<ErrorBody>().error).toMatchObject({
+    param: `lora.${member}`,
+    message: expect.stringMatching(reason) as string,
+  });
+});
+
+test('ranks, alphas and the scale of modules are kept in one order, and come with a copy of the model', async () => {
+  const asked = {
+    rank: 16,
+    targets: 'all-linear',
+    use_rslora: true,
+    rank_pattern: {
+      '^model.layers.1.mlp.up_proj': 32,
+      'layers.0.self_attn.q_proj': 4,
+      o_proj: 2,
+      'self_attn.q_proj': 8,
+    },
+    alpha_pattern: { down_proj: 4 },
+    modules_to_save: [],
+    experts: false,
+  };
+  const shown = {
+    rank: 16,
+    alpha: 16,
+    targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+    use_rslora: true,
+    rank_pattern: { 'layers.0.self_attn.q_proj': 4, 'layers.1.mlp.up_proj': 32, q_proj: 8, o_proj: 2 },
+    alpha_pattern: { down_proj: 4 },
+  };
+  const made = (await register('shaped', asked)).json<ModelObject>();
+  expect(made.lora).toMatchObject(shown);
+  expect(Object.keys(made.lora.rank_pattern)).toEqual(Object.keys(shown.rank_pattern));
+  expect((await register('shaped', asked)).json()).toEqual(made);
+  const other = await register('shaped', { ...asked, rank_pattern: { q_proj: 8 } });
+  expect([other.statusCode, other.json<ErrorBody>().error.param]).toEqual([409, 'lora']);
+  await server.addCheckpoint(made.id, 'd');
+  const copy = (await register('copied', { init_from: 'shaped' })).json<ModelObject>();
+  expect(copy.lora).toEqual({ ...made.lora, init_from: 'acme/demo/shaped:step1' });
+  const single = (await register('single', { targets: 'v_proj' })).json<ModelObject>();
+  expect(single.lora.targets).toEqual(['v_proj']);
 });
 
 test('a model starts at another one’s checkpoint, which it samples from at once', async () => {

@@ -1,0 +1,56 @@
+import { briefly } from '@trainyard/protocol';
+import {
+  LINEAR_NAMES,
+  type LinearName,
+  modulePattern,
+  type ModulePattern,
+  parentModule,
+  type PatternEntry,
+  targetModule,
+} from '@trainyard/trainer';
+
+import { RequestError } from '../../seams/faults/request-error.ts';
+
+/** `q_proj`, `self_attn.q_proj`, `layers.3.self_attn.q_proj`, also after `model.` or `^model.`, as PEFT writes them. */
+const KEY = /^(?:(?:\^?model\.)?layers\.(0|[1-9]\d{0,5})\.(?=\w+\.))?(?:(self_attn|mlp)\.)?(\w+)$/;
+
+export interface PatternParts {
+  readonly targets: readonly LinearName[];
+  /** Transformer blocks of the base model; null or absent: unknown. */
+  readonly numLayers?: number | null;
+}
+
+/**
+ * Values by module, with the meaning of PEFT's `rank_pattern` and `alpha_pattern`. Regular expressions are refused:
+ * matching them would cost time that the caller decides.
+ * @param name of the member of `lora`
+ * @returns paths before names, each in the order of a model's layers; null for none
+ * @throws {RequestError} `request.invalid` for a key that selects no adapted module, or never applies
+ */
+export function readModulePattern(
+  name: 'rank_pattern' | 'alpha_pattern',
+  wire: Readonly<Record<string, number>> | null | undefined,
+  { targets, numLayers = null }: PatternParts,
+): ModulePattern | null {
+  const found: PatternEntry[] = [];
+  for (const [key, value] of Object.entries(wire ?? {})) {
+    const refuse = (reason: string): never => {
+      const msg = `The key \`${briefly(key)}\` ${reason}`;
+      throw RequestError.invalid([{ loc: ['body', 'lora', name, key.slice(0, 100)], msg, type: 'value_error' }]);
+    };
+    const [, index, parent, module] = KEY.exec(key) ?? [];
+    const linear = LINEAR_NAMES.find((one) => targetModule(one) === module);
+    if (linear === undefined || (parent !== undefined && parent !== parentModule(linear)))
+      return refuse('should be a layer such as `q_proj`, or a path such as `layers.3.self_attn.q_proj`');
+    if (!targets.includes(linear)) refuse(`selects no module: \`${module}\` is not in \`targets\``);
+    const layer = index === undefined ? null : Number(index);
+    if (numLayers !== null && layer !== null && layer >= numLayers)
+      refuse(`selects no module: the layers of this base model are 0 to ${numLayers - 1}`);
+    const earlier = found.filter((entry) => entry.linear === linear);
+    if (earlier.some((entry) => entry.layer === layer)) refuse('selects the same modules as an earlier one');
+    if (earlier.some((entry) => entry.layer === null))
+      refuse(`never applies, since \`${targetModule(linear)}\` comes first: put paths before layers`);
+    found.push({ layer, linear, value });
+  }
+  return found.length === 0 ? null : modulePattern(found);
+}

@@ -1,0 +1,86 @@
+import {
+  type Architecture,
+  LINEAR_NAMES,
+  type LinearName,
+  type LoraConfig,
+  modulePath,
+  modulePattern,
+  type ModulePattern,
+  type ModuleShape,
+  type PatternEntry,
+} from '@trainyard/transformer';
+import { TrainerError } from '../contract/errors.ts';
+import { peftModuleName } from '../model/adapter-tensors.ts';
+import type { PeftConfig } from './peft-config.ts';
+
+export interface ImportedShape {
+  readonly lora: LoraConfig;
+  /** True if the file has the module's tensors; other modules of a target are zero in both halves. */
+  readonly has: (layer: number, linear: LinearName) => boolean;
+}
+
+interface AdaptedModule {
+  readonly layer: number;
+  readonly linear: LinearName;
+  readonly shape: ModuleShape;
+}
+
+/**
+ * Shape of a PEFT adapter on this model. Expressions become names and paths of modules, with the same result.
+ *
+ * @throws {TrainerError} `trainer.adapter_invalid`
+ */
+export function importedShape(architecture: Architecture, config: PeftConfig): ImportedShape {
+  const modules = Array.from({ length: architecture.numLayers }, (_, layer) =>
+    LINEAR_NAMES.map((linear) => ({ layer, linear, name: peftModuleName(layer, linear) })),
+  ).flat();
+  const shapes = config.shapesOf(modules.map(({ name }) => name));
+  const adapted = modules.flatMap((module, index): AdaptedModule[] => {
+    const shape = shapes[index] ?? null;
+    return shape === null ? [] : [{ ...module, shape }];
+  });
+  if (adapted.length === 0) {
+    const known = modules.slice(0, LINEAR_NAMES.length).map(({ name }) => name);
+    throw new TrainerError(
+      'trainer.adapter_invalid',
+      `target_modules selects no module of this base model, which has ${known.join(', ')} and so on for each layer`,
+    );
+  }
+  const { rank, alpha } = config.shape;
+  const rankPattern = patternOf(adapted, 'rank', rank);
+  const alphaPattern = patternOf(adapted, 'alpha', alpha);
+  const names = new Set(adapted.map(({ layer, linear }) => modulePath(layer, linear)));
+  return {
+    lora: {
+      rank,
+      alpha,
+      targets: LINEAR_NAMES.filter((name) => adapted.some(({ linear }) => linear === name)),
+      initSeed: 0,
+      ...(config.isRankStabilised ? { isRankStabilised: true } : {}),
+      ...(rankPattern === null ? {} : { rankPattern }),
+      ...(alphaPattern === null ? {} : { alphaPattern }),
+    },
+    has: (layer, linear) => names.has(modulePath(layer, linear)),
+  };
+}
+
+/**
+ * A linear layer's most frequent value under its name (of equally frequent ones the default), others under their
+ * paths. Null if all have the default.
+ */
+function patternOf(
+  adapted: readonly AdaptedModule[],
+  member: 'rank' | 'alpha',
+  byDefault: number,
+): ModulePattern | null {
+  const entries: PatternEntry[] = [];
+  for (const [linear, own] of Map.groupBy(adapted, (module) => module.linear)) {
+    const counts = Map.groupBy([byDefault, ...own.map(({ shape }) => shape[member])], (value) => value);
+    // The default, which comes first, counts once more than its modules.
+    const [usual] = [...counts].reduce((most, one) => (one[1].length > most[1].length ? one : most));
+    if (usual !== byDefault) entries.push({ layer: null, linear, value: usual });
+    for (const { layer, shape } of own)
+      if (shape[member] !== usual) entries.push({ layer, linear, value: shape[member] });
+  }
+  return entries.length === 0 ? null : modulePattern(entries);
+}
