@@ -29,6 +29,8 @@ export interface SeededRun {
   readonly hasWords?: boolean;
   /** True if one more job is queued and paused. Default false. */
   readonly hasPausedJob?: boolean;
+  /** True if a last job failed after a gradient step. Default false. */
+  readonly hasFailedJob?: boolean;
   /** File sizes of each checkpoint, bytes. Default: no files. */
   readonly files?: { readonly adapterBytes: number; readonly optimizerBytes: number };
 }
@@ -83,11 +85,29 @@ export async function seedRun(run: SeededRun): Promise<string> {
       if (step % 5 === 4) await logVal(step, progress);
       now += MINUTE_MS;
     }
+    if (run.hasFailedJob === true) await failJob();
     if (hasPausedJob) {
       const job = await store.jobs.enqueue({ modelId, kind: 'rl', config, dataKey: `groups/${modelId}-paused` });
       await store.jobs.pause(job!.id);
     }
     return modelId;
+
+    async function failJob(): Promise<void> {
+      const rewards = rewardsOf(run, 1, random);
+      const dataKey = `groups/${modelId}-failed`;
+      if (hasWords) await blobs.putJsonLines(dataKey, groupsOf(rewards, numSteps));
+      await store.jobs.enqueue({ modelId, kind: 'rl', config, dataKey, rewards });
+      const { id, fencingToken } = (await store.jobs.claim('seed', MINUTE_MS))!;
+      await store.jobs.appendEvent(id, fencingToken, startedEvent(rewards));
+      await store.jobs.appendEvent(id, fencingToken, {
+        type: 'gradient_step',
+        data: {},
+        dedupeKey: 'gradient_step:0',
+        metrics: { 'train/policy_loss': 7.565114901230517e32, 'train/entropy': 9 },
+        rolloutMetrics: { 'train/reward': 0.2 },
+      });
+      await store.jobs.fail(id, fencingToken, FAILURE);
+    }
 
     async function logVal(step: number, progress: number): Promise<void> {
       const rewards = rewardsOf(run, Math.max(0, progress - 0.08), random);
@@ -103,6 +123,9 @@ export async function seedRun(run: SeededRun): Promise<string> {
     await blobs.close();
   }
 }
+
+const FAILURE =
+  'the loss is NaN at gradient step 1: the `learning_rate` of 1e30 is 7.565114901230517e+32 times a suitable one (trainer.diverged)';
 
 const NO_FILES = { directoryKey: null, digest: null };
 

@@ -48,6 +48,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   deleteArtifact: (client) => client.artifacts.delete(artifact, 'v0'),
   retrieveTrainingJob: (client) => client.trainingJobs.retrieve('j'),
   cancelTrainingJob: (client) => client.trainingJobs.cancel('j'),
+  retryTrainingJob: (client) => client.trainingJobs.retry('j'),
   pauseTrainingJob: (client) => client.trainingJobs.pause('j'),
   resumeTrainingJob: (client) => client.trainingJobs.resume('j'),
   listTrainingEvents: (client) => client.trainingJobs.events('j', { after: 'x' }),

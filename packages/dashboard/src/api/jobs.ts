@@ -32,6 +32,14 @@ export const queueQuery = queryOptions({
   queryFn: ({ signal }) => client.trainingJobs.queue({ signal }),
 });
 
+/** Queues a new job with the data and settings of one that failed or was cancelled. @returns its id */
+export async function retryJob(jobId: string): Promise<string> {
+  const { id } = await client.trainingJobs.retry(jobId);
+  await queryClient.invalidateQueries({ queryKey: ['jobs'] });
+  await queryClient.invalidateQueries({ queryKey: ['models'] });
+  return id;
+}
+
 export type JobControl = 'cancel' | 'pause' | 'resume';
 
 /** @throws {ConflictError} if the job has ended */

@@ -75,8 +75,8 @@ export function ChartCard({
       )}
       {lastDiscarded === undefined ? null : (
         <p className="chart-help">
-          ○ of a job that failed or was cancelled, so no step has it:{' '}
-          <Link href={`/jobs/${encodeURIComponent(lastDiscarded)}`}>last job</Link>
+          ○ Values of jobs that failed or were cancelled.{' '}
+          <Link href={`/jobs/${encodeURIComponent(lastDiscarded)}`}>Open the last one</Link>
         </p>
       )}
     </section>

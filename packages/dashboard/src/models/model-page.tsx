@@ -7,7 +7,7 @@ import { modelQuery } from '../api/models.ts';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from '../jobs/job-table.tsx';
-import { ChartsTab } from './charts-tab.tsx';
+import { ChartsTab } from './charts/charts-tab.tsx';
 import { CheckpointsTab } from './checkpoints-tab.tsx';
 import { ModelActions } from './model-actions.tsx';
 import { MODEL_TABS } from './model-tabs.ts';

@@ -72,10 +72,24 @@ function metricCell(metrics: Readonly<Record<string, number>>, name: string): st
   return value === undefined ? '–' : formatValue(value);
 }
 
-function ModelState({ model: { live_jobs: jobs, is_served: isServed } }: { model: ModelDetailsObject }) {
+function ModelState({ model }: { model: ModelDetailsObject }) {
+  const { live_jobs: jobs, last_job: last } = model;
+  return (
+    <span className="model-states">
+      {stateOf(model)}
+      {last?.status === 'failed' && jobs.running === 0 ? (
+        <Link href={`/jobs/${encodeURIComponent(last.id)}`} title={last.error_message ?? undefined}>
+          <StatusDot tone="bad">last job failed</StatusDot>
+        </Link>
+      ) : null}
+    </span>
+  );
+}
+
+function stateOf({ live_jobs: jobs, is_served: isServed, last_job: last }: ModelDetailsObject) {
   if (jobs.running > 0) return <StatusDot tone="live">training</StatusDot>;
   if (jobs.queued > 0) return <StatusDot tone="warn">queued</StatusDot>;
   if (jobs.paused > 0) return <StatusDot tone="warn">paused</StatusDot>;
   if (!isServed) return <StatusDot tone="bad">not served</StatusDot>;
-  return <StatusDot tone="good">served</StatusDot>;
+  return last?.status === 'failed' ? null : <StatusDot tone="good">served</StatusDot>;
 }

@@ -6,6 +6,7 @@ import type { ModelDetailsObject } from '@trainyard/sdk';
 import { metricsQuery, seriesQuery } from '../api/models.ts';
 import { Fault } from '../components/fault.tsx';
 import { LiveJobs } from '../jobs/live-jobs.tsx';
+import { FailedJob } from './failed-job.tsx';
 import { LastRollouts } from './last-rollouts.tsx';
 import { ModelFacts } from './model-facts.tsx';
 import { RewardChart } from './reward-chart.tsx';
@@ -25,9 +26,10 @@ export function OverviewTab({ model }: { model: ModelDetailsObject }) {
     <>
       {error === null ? null : <Fault error={error} />}
       <ModelFacts model={model} firstReward={reward?.mean[0] ?? null} gap={gap} />
+      <FailedJob job={model.last_job} />
       <LiveJobs modelId={model.id} />
       <RewardChart modelId={model.id} series={data?.data ?? null} />
-      <LastRollouts modelId={model.id} />
+      <LastRollouts model={model} />
     </>
   );
 }

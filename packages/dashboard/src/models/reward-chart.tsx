@@ -6,7 +6,7 @@ import { ChartCard } from '../charts/chart-card.tsx';
 import type { ChartLine } from '../charts/chart-line.ts';
 import { lineOf, lineWithDeviation } from '../charts/series-lines.ts';
 import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
-import { rolloutsHref } from './rollouts-href.ts';
+import { rolloutsHref } from './charts/rollouts-href.ts';
 
 /** The reward over steps with the spread within groups, and the rewards of logged splits. */
 export function RewardChart({

@@ -152,6 +152,7 @@ const modelDetails = {
   reward: { step: 2, value: 0.7 },
   best: { step: 3, metric: 'val/reward', value: 0.75 },
   live_jobs: { queued: 0, running: 1, paused: 0 },
+  last_job: { id: JOB_ID, status: 'succeeded', error_message: null, finished_at: CREATED + 60 },
 };
 const supervisedJob = {
   ...job,
@@ -378,6 +379,10 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   cancelTrainingJob: {
     path: { job_id: JOB_ID },
     answer: { ...job, status: 'cancelled', finished_at: CREATED + 5, error_message: 'The job was cancelled' },
+  },
+  retryTrainingJob: {
+    path: { job_id: JOB_ID },
+    answer: { ...job, status: 'queued', started_at: null, finished_at: null },
   },
   pauseTrainingJob: {
     path: { job_id: JOB_ID },

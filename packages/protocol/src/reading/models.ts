@@ -64,6 +64,15 @@ const ModelDetailsSchema = Type.Object(
       },
       { description: 'Numbers of its training jobs that have not ended.' },
     ),
+    last_job: nullable(
+      Type.Object({
+        id: Type.String(),
+        status: Type.Enum(['succeeded', 'failed', 'cancelled']),
+        error_message: nullable(Type.String(), { description: 'Null after success.' }),
+        finished_at: Type.Integer({ description: 'Unix seconds.' }),
+      }),
+      { description: 'The last of its training jobs that ended; null before the first.' },
+    ),
   },
   { title: 'ModelDetails' },
 );

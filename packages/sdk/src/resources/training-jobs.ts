@@ -57,6 +57,14 @@ export class TrainingJobs {
     return await this.#connection.json('POST', `${jobPath(jobId)}/cancel`, options);
   }
 
+  /**
+   * Queues a new job with the data and settings of one that failed or was cancelled.
+   * @throws {BadRequestError} if it succeeded, is unfinished, or its data were removed
+   */
+  async retry(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', `${jobPath(jobId)}/retry`, options);
+  }
+
   /** Pauses a job, and with it the later jobs of its model. @throws {ConflictError} if it has ended */
   async pause(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', `${jobPath(jobId)}/pause`, options);

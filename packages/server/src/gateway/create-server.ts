@@ -66,6 +66,7 @@ import { referenceRoutes } from './routes/service/reference.ts';
 import { responseRoutes } from './forms/responses/route.ts';
 import { sftJobRoutes } from './routes/training/sft-jobs.ts';
 import { tokenizeRoutes } from './forms/tokens/tokenize.ts';
+import { trainingJobRetryRoutes } from './routes/training/training-job-retry.ts';
 import { trainingJobControlRoutes } from './routes/training/training-job-control.ts';
 import { trainingJobRoutes } from './routes/training/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/training/trajectory-logs.ts';
@@ -225,6 +226,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   artifactRoutes(app, routeParts);
   sftJobRoutes(app, routeParts);
   trainingJobControlRoutes(app, routeParts);
+  trainingJobRetryRoutes(app, routeParts);
   trainingQueueRoutes(app, routeParts);
   trajectoryRoutes(app, routeParts);
   serviceEventRoutes(app, routeParts, watch);

@@ -152,6 +152,43 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await reads(`${known!.id}.0.0`)).toEqual({ digest: 'a', question: null, numTokens: null });
     });
 
+    it('a failed or cancelled job is tried again with its data and rollouts; others are not', async () => {
+      const { id: modelId } = await addModel(store);
+      const job = await store.jobs.enqueue({
+        modelId,
+        kind: 'rl',
+        config: { a: 1 },
+        dataKey: 'groups/again',
+        rewards: [[1, 0], [], [0.5]],
+        contents: [[contentsOf('a'), contentsOf('b')], [], [contentsOf('a')]],
+      });
+      const lastOf = async () => (await store.models.getStates([modelId])).get(modelId)?.lastJob;
+      expect(await lastOf()).toBeNull();
+      expect(await store.jobs.retry(job!.id, {})).toMatchObject({ kind: 'live' });
+      const { id, fencingToken } = await claim(store);
+      await store.jobs.fail(id, fencingToken, 'a loss is NaN');
+      expect(await lastOf()).toMatchObject({ id, status: 'failed', errorMessage: 'a loss is NaN' });
+      const again = await store.jobs.retry(id, {});
+      if (again?.kind !== 'queued') throw new Error('it was not queued');
+      expect(again.job).toMatchObject({ kind: 'rl', config: { a: 1 }, dataKey: 'groups/again', status: 'queued' });
+      const listed = (await store.trajectories.list({ modelId, jobId: again.job.id })).items;
+      expect(
+        listed.map(({ id: place, reward, promptDigest, outcome }) => [place, reward, promptDigest, outcome]),
+      ).toEqual([
+        [`${again.job.id}.0.0`, 1, 'a', null],
+        [`${again.job.id}.0.1`, 0, 'b', null],
+        [`${again.job.id}.2.0`, 0.5, 'a', null],
+      ]);
+      const next = await claim(store);
+      await store.jobs.succeed(next.id, next.fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      expect(await lastOf()).toMatchObject({ id: next.id, status: 'succeeded', errorMessage: null });
+      expect(await store.jobs.retry(next.id, {})).toMatchObject({ kind: 'succeeded' });
+      expect(await store.jobs.retry('unknown', {})).toBeNull();
+      clock.advance(DAY_MS);
+      await store.trajectories.expire(clock.read(), 10);
+      expect(await store.jobs.retry(id, {})).toMatchObject({ kind: 'data_removed' });
+    });
+
     it('a model with many is removed in parts, and readers see all or none of it meanwhile', async () => {
       const { id: modelId } = await addModel(store);
       const other = await addModel(store, 'other');

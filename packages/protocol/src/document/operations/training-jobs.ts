@@ -101,6 +101,20 @@ export const TRAINING_JOB_OPERATIONS: readonly Operation[] = [
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.job_ended'],
   },
   {
+    id: 'retryTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/training-jobs/{job_id}/retry'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Try a failed or cancelled training job again',
+    description:
+      'Queues a new job with the same data and settings, and returns it. Its rollouts are listed again under the new job.',
+    pathParameters: JOB_ID,
+    isIdempotent: true,
+    answer: TrainingJobSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'request.invalid'],
+  },
+  {
     id: 'pauseTrainingJob',
     method: 'post',
     paths: ['/v1/preview/training-jobs/{job_id}/pause'],

@@ -14,6 +14,8 @@ import type {
   JobSnapshot,
   NewEvent,
   NewJob,
+  RetriedJob,
+  RetryJobResult,
   TrainingJob,
 } from './jobs.ts';
 import type { FeedType } from '../feed/feed.ts';
@@ -205,6 +207,24 @@ export async function cancelJob(
       await endWithFailure(tables, before, { status: 'cancelled', errorMessage: reason }, now),
     )),
   };
+}
+
+export async function retryJob(
+  tables: Tables,
+  jobId: string,
+  input: RetriedJob,
+  now: number,
+): Promise<RetryJobResult | null> {
+  const before = await tables.jobs.get(jobId);
+  if (before === null || !isTrainingJob(before)) return null;
+  if (before.finishedAt === null) return { kind: 'live', job: before };
+  if (before.status === 'succeeded') return { kind: 'succeeded', job: before };
+  const { modelId, kind, config, dataKey } = before;
+  if (!(await tables.jobs.data.has(dataKey))) return { kind: 'data_removed', job: before };
+  const job = await enqueueJob(tables, { ...input, modelId, kind, config, dataKey }, now);
+  if (job === null) return null;
+  await tables.trajectories.copySet(jobId, job.id, job.modelId);
+  return { kind: 'queued', job };
 }
 
 /** Returns the job to the queue, or leaves it there; it is not claimed until it is resumed. */

@@ -3,6 +3,7 @@ import { StoreError } from '../../contract/errors.ts';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
 import type {
   ClaimedJob,
+  EndedJob,
   Job,
   JobFilter,
   JobKind,
@@ -280,6 +281,33 @@ export class JobTable {
       `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null, num_attempts = num_attempts - ? where id = ?`,
       countsAttempt ? 0 : 1,
       jobId,
+    );
+  }
+
+  /** Training job of each of these models that ended last, by model. */
+  async lastEnded(modelIds: readonly string[]): Promise<Map<string, EndedJob>> {
+    const rows = await rowsOfIds<{
+      model_id: string;
+      id: string;
+      status: EndedJob['status'];
+      error_message: string | null;
+      finished_at: number;
+    }>(
+      this.#sql,
+      modelIds,
+      // Jobs of a model run in the order of their positions, apart from cancelled ones.
+      (
+        marks,
+      ) => `select j.model_id, j.id, j.status, j.error_message, j.finished_at from models m join jobs j on j.position = (
+         select e.position from jobs e where e.model_id = m.id and e.kind in ('rl', 'sft') and e.finished_at is not null
+         order by e.position desc limit 1)
+       where m.id in (${marks})`,
+    );
+    return new Map(
+      rows.map((row) => [
+        row.model_id,
+        { id: row.id, status: row.status, errorMessage: row.error_message, finishedAt: row.finished_at },
+      ]),
     );
   }
 

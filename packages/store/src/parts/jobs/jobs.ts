@@ -58,6 +58,12 @@ export interface Jobs {
    * @throws {StoreError} `store.lease_lost`
    */
   fail(jobId: string, fencingToken: number, errorMessage: string, data?: object): Promise<FinishedJob>;
+  /**
+   * Queues a job with the data and settings of one that failed or was cancelled; its rollouts are listed again.
+   * Null if it is unknown or its model is deleted.
+   * @throws {StoreError} `store.queue_full`
+   */
+  retry(jobId: string, input: RetriedJob): Promise<RetryJobResult | null>;
   /** Ends a queued or running job as failed; its worker loses the lease. Null if unknown. */
   cancel(jobId: string, reason: string, completes?: CompletesWith<CancelJobResult>): Promise<CancelJobResult | null>;
   /**
@@ -259,6 +265,23 @@ export interface NewJob {
 }
 
 /** Filters of jobs; an omitted one passes all. */
+/** A training job that has ended. */
+export interface EndedJob {
+  id: string;
+  status: 'succeeded' | 'failed' | 'cancelled';
+  /** Null after success. */
+  errorMessage: string | null;
+  finishedAt: number;
+}
+
+/** A new job with the data, kind and settings of one that failed or was cancelled. */
+export type RetriedJob = Pick<NewJob, 'keyId' | 'origin' | 'maxLive' | 'referenceStep' | 'id' | 'completes'>;
+
+/** `live`, `succeeded`: the job has no failure to repeat. `data_removed`: its data are gone. */
+export type RetryJobResult =
+  | { kind: 'queued'; job: TrainingJob }
+  | { kind: 'live' | 'succeeded' | 'data_removed'; job: TrainingJob };
+
 export interface JobFilter {
   modelId?: string;
   entityId?: string;

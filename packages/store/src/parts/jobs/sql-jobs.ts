@@ -14,6 +14,7 @@ import {
   keepSnapshot,
   pauseJob,
   resumeJob,
+  retryJob,
   TRAINING_JOB_KINDS,
 } from './job-lifecycle.ts';
 import type { ClaimedJob, JobKind, JobOfKind, Jobs, TerminalEventType, TrainingJobConfig } from './jobs.ts';
@@ -101,6 +102,11 @@ export function sqlJobs({ tables, now, write, writeAnswered }: Access): Jobs {
     fail: (jobId, fencingToken, errorMessage, data = {}) =>
       write((own) => finishJobFailed(own, { jobId, fencingToken }, { errorMessage, data }, now())),
     cancel: (jobId, reason, completes) => writeAnswered((own) => cancelJob(own, jobId, reason, now()), completes),
+    retry: (jobId, input) =>
+      writeAnswered(
+        (own) => retryJob(own, jobId, input, now()),
+        (result) => (result?.kind === 'queued' ? input.completes : undefined),
+      ),
     pause: (jobId, completes) => writeAnswered((own) => pauseJob(own, jobId, now()), completes),
     resume: (jobId, completes) => writeAnswered((own) => resumeJob(own, jobId, now()), completes),
     keepReference: (jobId, fencingToken, step) => write((own) => keepReference(own, jobId, fencingToken, step)),

@@ -1,7 +1,7 @@
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
 import type { Checkpoint, LoraShape } from '../checkpoints/checkpoints.ts';
 import type { CompletesWith, IdempotentAnswer } from '../idempotency/idempotency.ts';
-import type { LiveJobCounts } from '../jobs/jobs.ts';
+import type { EndedJob, LiveJobCounts } from '../jobs/jobs.ts';
 import type { BestCheckpoint, Metrics } from '../runs/runs.ts';
 
 /** Models by identity. */
@@ -58,6 +58,8 @@ export interface ModelState {
   reward: { step: number; value: number } | null;
   best: BestCheckpoint | null;
   jobs: LiveJobCounts;
+  /** The training job that ended last; null before the first. */
+  lastJob: EndedJob | null;
 }
 
 /** Source of a warm start. The directory may be gone with its last checkpoint; the key stays. */

@@ -36,6 +36,7 @@ export function sqlModels(access: Access, { choiceRecords, keptAnswers }: ModelR
       const rewards = await metrics.last(modelIds, 'train/reward');
       const best = await metrics.best(modelIds, BEST_BY);
       const liveJobs = await jobs.countStates(modelIds);
+      const lastJobs = await jobs.lastEnded(modelIds);
       const states = new Map<string, ModelState>();
       for (const id of await models.whichExist(modelIds))
         states.set(id, {
@@ -44,6 +45,7 @@ export function sqlModels(access: Access, { choiceRecords, keptAnswers }: ModelR
           reward: rewards.get(id) ?? null,
           best: best.get(id) ?? null,
           jobs: liveJobs.get(id) ?? NO_JOBS,
+          lastJob: lastJobs.get(id) ?? null,
         });
       return states;
     },

@@ -122,6 +122,29 @@ export class TrajectoryTable {
       await this.#sql.run(`${INSERT} ${rowsOf(some.length, NEW_ROW)}`, ...some.flat());
   }
 
+  /** Lists the trajectories of a set again for another job of the model, without their outcomes. */
+  async copySet(from: string, jobId: string, modelId: string): Promise<void> {
+    const made = await this.#sql.get<{ position: number; source: number }>(
+      `insert into trajectory_sets (id, model_id, job_id, split, step, contents)
+       select ?, s.model_id, ?, s.split, coalesce((select max(c.step) from checkpoints c where c.model_id = ? and c.deleted_at is null), s.step), s.contents
+       from trajectory_sets s where s.id = ?
+       returning position, (select o.position from trajectory_sets o where o.id = ?) as source`,
+      jobId,
+      jobId,
+      modelId,
+      from,
+      from,
+    );
+    if (made === undefined) return;
+    const columns = ['model_position', 'group_index', 'trajectory_index', 'reward', ...CONTENT_COLUMNS].join(', ');
+    await this.#sql.run(
+      `insert into trajectories (set_position, ${columns})
+       select cast(? as bigint), ${columns} from trajectories where set_position = ? order by position`,
+      made.position,
+      made.source,
+    );
+  }
+
   /** Newest first. */
   async listOutdatedContents(limit: number): Promise<OutdatedContents[]> {
     const rows = await this.#sql.all<{ set_id: string; blob_key: string | null }>(

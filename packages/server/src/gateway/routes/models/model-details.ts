@@ -57,6 +57,15 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
       reward: state.reward,
       best: state.best,
       live_jobs: state.jobs,
+      last_job:
+        state.lastJob === null
+          ? null
+          : {
+              id: state.lastJob.id,
+              status: state.lastJob.status,
+              error_message: state.lastJob.errorMessage,
+              finished_at: Math.floor(state.lastJob.finishedAt / 1000),
+            },
     };
   }
 }

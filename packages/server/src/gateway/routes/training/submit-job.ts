@@ -26,7 +26,9 @@ import { originOf } from '../job-origin.ts';
 import { warmStartIsGone } from './warm-start.ts';
 
 /** Maximum queued and running jobs of one model: each keeps its data until it ends. */
-const MAX_LIVE_JOBS = 1000;
+export const MAX_LIVE_JOBS = 1000;
+
+export const QUEUE_IS_FULL = `${MAX_LIVE_JOBS} jobs of this model are queued or running, which is the limit; wait for one to end, or cancel some`;
 
 /**
  * The caller's model and the limits of its trainer, if it can be trained here.
@@ -107,10 +109,7 @@ export async function submitJob(
       maxLive: MAX_LIVE_JOBS,
       ...(stored ? { completes: stored } : {}),
     });
-    const enqueued = await refusedWhenFull(
-      enqueuing,
-      `${MAX_LIVE_JOBS} jobs of this model are queued or running, which is the limit; wait for one to end, or cancel some`,
-    );
+    const enqueued = await refusedWhenFull(enqueuing, QUEUE_IS_FULL);
     if (enqueued === null) throw notFound('model', model.id, 'model_id');
     parts.training.notify();
     return job;
@@ -121,7 +120,7 @@ export async function submitJob(
 }
 
 /** Future row, for an answer that is built before the job exists. */
-function newJob(input: {
+export function newJob(input: {
   id: string;
   model: Model;
   kind: TrainingJobConfig;

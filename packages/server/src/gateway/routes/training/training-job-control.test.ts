@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ErrorBody, ListPage, TrainingJobObject } from '@trainyard/protocol';
+import type { ErrorBody, ListPage, ModelDetailsObject, TrainingJobObject } from '@trainyard/protocol';
 import { StoreError } from '@trainyard/store';
 
 import { TestServer } from '../../../testing/test-server.ts';
@@ -327,5 +327,28 @@ describe('the reference step of a job', () => {
     await server.store.checkpoints.delete(modelId, [0]);
     expect(await refusal(modelId, { kl_penalty_coef: 0.1 })).toBe(200);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
+  });
+});
+
+describe('a training job', () => {
+  test('that was cancelled is tried again with the same settings, once per idempotency key', async () => {
+    const modelId = await newModel();
+    const made = await submit(modelId, { ppo: true });
+    const early = await act(made.id, 'retry');
+    expect([early.statusCode, early.json<ErrorBody>().error.message]).toEqual([
+      400,
+      `The training job ${made.id} has not ended: wait for its end, or resume it if it is paused`,
+    ]);
+    await act(made.id, 'cancel');
+    const details = (await server.request('GET', `/v1/preview/models/${modelId}`)).json<ModelDetailsObject>();
+    expect(details.last_job).toMatchObject({ id: made.id, status: 'cancelled' });
+    const key = { 'idempotency-key': 'again' };
+    const again = (await act(made.id, 'retry', key)).json<TrainingJobObject>();
+    expect(again).toMatchObject({ status: 'queued', model_id: modelId, config: made.config, kind: 'rl' });
+    expect(again.id).not.toBe(made.id);
+    expect((await act(made.id, 'retry', key)).json<TrainingJobObject>().id).toBe(again.id);
+    expect(await get(again.id)).toEqual(again);
+    expect((await act('unknown', 'retry')).statusCode).toBe(404);
+    await act(again.id, 'cancel');
   });
 });

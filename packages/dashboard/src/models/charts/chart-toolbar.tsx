@@ -1,13 +1,13 @@
-import '../components/field.css';
+import '../../components/field.css';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
-import { modelsQuery } from '../api/models.ts';
-import { useMorePages } from '../api/more-pages.ts';
-import { Button } from '../components/button.tsx';
-import { Menu, MenuCheck, MenuMore } from '../components/actions/menu.tsx';
+import { modelsQuery } from '../../api/models.ts';
+import { useMorePages } from '../../api/more-pages.ts';
+import { Button } from '../../components/button.tsx';
+import { Menu, MenuCheck, MenuMore } from '../../components/actions/menu.tsx';
 import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
-import { shownName } from '../components/shown-name.ts';
+import { shownName } from '../../components/shown-name.ts';
 
 /** Drawing options: smoothing, logarithmic axis, kind of steps, models to compare. */
 export function ChartToolbar({

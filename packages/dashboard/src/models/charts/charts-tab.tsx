@@ -3,14 +3,14 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
-import { metricsQuery, modelQuery } from '../api/models.ts';
-import { Empty } from '../components/empty.tsx';
-import { Fault } from '../components/fault.tsx';
+import { metricsQuery, modelQuery } from '../../api/models.ts';
+import { Empty } from '../../components/empty.tsx';
+import { Fault } from '../../components/fault.tsx';
 import { chartGroupsOf } from './chart-specs.ts';
 import { ChartToolbar } from './chart-toolbar.tsx';
 import { MetricChart } from './metric-chart.tsx';
 import { useChartView } from './use-chart-view.ts';
-import { shownName } from '../components/shown-name.ts';
+import { shownName } from '../../components/shown-name.ts';
 
 /** All metrics of a model over its steps, with up to three other models for comparison. */
 export function ChartsTab({ model }: { model: ModelDetailsObject }) {

@@ -3,11 +3,11 @@ import { useMemo } from 'react';
 import type { ModelDetailsObject, SeriesListObject } from '@trainyard/sdk';
 import { useLocation } from 'wouter';
 
-import { seriesQuery } from '../api/models.ts';
-import { ChartCard } from '../charts/chart-card.tsx';
-import type { ChartLine } from '../charts/chart-line.ts';
-import { lineOf, lineWithDeviation, mappedLine } from '../charts/series-lines.ts';
-import { useInView } from '../charts/use-in-view.ts';
+import { seriesQuery } from '../../api/models.ts';
+import { ChartCard } from '../../charts/chart-card.tsx';
+import type { ChartLine } from '../../charts/chart-line.ts';
+import { lineOf, lineWithDeviation, mappedLine } from '../../charts/series-lines.ts';
+import { useInView } from '../../charts/use-in-view.ts';
 import type { ChartSpec } from './chart-spec.ts';
 import { rolloutsHref } from './rollouts-href.ts';
 import type { ChartView } from './use-chart-view.ts';

@@ -1,4 +1,4 @@
-import type { GoodRange } from '../charts/chart-line.ts';
+import type { GoodRange } from '../../charts/chart-line.ts';
 
 /** A chart of a model's page: its metrics and how to read it. */
 export interface ChartSpec {

@@ -1,0 +1,107 @@
+/**
+ * Figures that do not mislead: prompts with examples, fresh rollouts apart from later updates, failed jobs. One
+ * service with a seeded run; mouse, keyboard, axe, an empty console.
+ */
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { hasBrowser } from '../support/browser.ts';
+import { SeededDashboard } from '../support/seeded-dashboard.ts';
+
+const NUM_STEPS = 12;
+const WAIT = { timeout: 60_000 };
+const NUM_QUESTIONS = 4;
+
+describe.skipIf(!hasBrowser())('in Chromium', () => {
+  let service: SeededDashboard;
+  let axe: string;
+  let logged: string;
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    const { buildDashboard } = (await import('../../packages/dashboard/build.mjs')) as {
+      buildDashboard: () => Promise<unknown>;
+    };
+    await buildDashboard();
+    service = await SeededDashboard.open({ numSteps: NUM_STEPS, hasFailedJob: true, hasPausedJob: false });
+    await service.api('POST', `/preview/models/${service.modelId}/log`, {
+      split: 'few',
+      trajectory_groups: Array.from({ length: NUM_QUESTIONS }, (_, group) => fewShot(group)),
+    });
+    logged = `/models/${service.modelId}/rollouts?step=${NUM_STEPS}&split=few`;
+    axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  }, 120_000);
+  afterAll(() => service?.close());
+
+  async function open(path: string, width = 1440): Promise<Page> {
+    const page = await service.signedIn(path, { viewport: { width, height: 900 } });
+    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', ({ message }) => complaints.push(message));
+    return page;
+  }
+
+  async function faultsOf(page: Page): Promise<string[]> {
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate<{ violations: { id: string }[] }>('axe.run()');
+    return [...violations.map(({ id }) => id), ...complaints.splice(0)];
+  }
+
+  test('a group shows its own question, and folds the examples that all groups share', async () => {
+    const page = await open(logged);
+    await page.getByText('Group 2What is 2 times 7?').waitFor(WAIT);
+    await page.getByRole('button', { name: 'Group 2 side by side' }).click();
+    const folded = page.getByText('2 messages of examples');
+    await folded.waitFor(WAIT);
+    expect(await page.getByText('What is 318 times 47?').isVisible()).toBe(false);
+    await folded.click();
+    expect(await page.getByText('What is 318 times 47?').isVisible()).toBe(true);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.context().close();
+  });
+
+  test('the overview shows the fresh gap, and a failed job with its reason, which is tried again', async () => {
+    const page = await open(`/models/${service.modelId}`);
+    const card = page.getByRole('region', { name: 'Failed job' });
+    await card.getByText('The loss is NaN at gradient step 1').waitFor(WAIT);
+    expect(await page.getByText('Sampler = trainer').locator('..').textContent()).toMatch(/[456]e-6$/);
+    expect(await page.getByText('Values of jobs that failed or were cancelled.').isVisible()).toBe(true);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.goto(`${service.origin}/models`);
+    await page.getByText('last job failed').waitFor(WAIT);
+    const row = await page.getByRole('row').nth(1).textContent();
+    const { data } = await service.api<{ data: { reward: { value: number } }[] }>('GET', '/preview/models');
+    expect(row).toContain(String(Number(data[0]!.reward.value.toPrecision(4))));
+    await page.goBack();
+    await card.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('region', { name: 'Unfinished jobs' }).waitFor(WAIT);
+    expect(complaints.splice(0)).toEqual([]);
+    await page.context().close();
+  });
+});
+
+/** Rollouts of one question after an example. */
+function fewShot(group: number): object {
+  const message = (role: string, content: string) => ({ role, content });
+  const reply = (index: number) => ({
+    finish_reason: index === 3 ? 'length' : 'stop',
+    index: 0,
+    token_ids: Array.from({ length: index + 2 }, (_, id) => id + 1),
+    logprobs: { content: Array.from({ length: index + 2 }, (_, id) => ({ token: `token_id:${id + 1}`, logprob: -1 })) },
+    message: message('assistant', `It is ${group * 7 + (index % 2)}.`),
+  });
+  return {
+    trajectories: Array.from({ length: 4 }, (_, index) => ({
+      messages_and_choices: [
+        message('user', 'What is 318 times 47?'),
+        message('assistant', '14946'),
+        message('user', `What is ${group} times 7?`),
+        reply(index),
+      ],
+      reward: index % 2 === 0 ? 1 : 0,
+      metrics: { words: index },
+    })),
+  };
+}
