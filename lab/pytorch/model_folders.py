@@ -16,6 +16,10 @@ import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    GraniteConfig,
+    GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -23,6 +27,8 @@ from transformers import (
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
 )
 
 OUTPUT, CORPUS, NUM_TEXTS = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -56,6 +62,9 @@ CASES = {
     "smollm": (LlamaForCausalLM, LlamaConfig, {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, torch.float32, smollm(), False, False, "5GB"),
     "gpt2": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 4}, torch.float32, byte_level(True), False, False, "5GB"),
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"tie_word_embeddings": True}, torch.bfloat16, split(QWEN2), False, True, "5GB"),
+    "granite": (GraniteForCausalLM, GraniteConfig, {"embedding_multiplier": 12.0, "attention_multiplier": 0.2, "residual_multiplier": 0.22, "logits_scaling": 3.0, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "smollm3": (SmolLM3ForCausalLM, SmolLM3Config, {"num_hidden_layers": 5}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }
 
@@ -98,7 +107,7 @@ def write(name, case):
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
     # Larger than the vocabulary, as in real models.
     config = config_class(
-        **{**sizes, "num_key_value_heads": 2, "vocab_size": tokenizer.get_vocab_size() + 13, "max_position_embeddings": 512, **fields}
+        **{**sizes, "pad_token_id": None, "num_key_value_heads": 2, "vocab_size": tokenizer.get_vocab_size() + 13, "max_position_embeddings": 512, **fields}
     )
     model = model_class(config)
     for parameter in model.parameters():

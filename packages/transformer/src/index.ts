@@ -1,8 +1,10 @@
 export { UnsupportedModelError } from './contract/errors.ts';
 
 export {
+  addsPlainOutputs,
   layerKind,
   linearDims,
+  queryKeyNormWidth,
   readArchitecture,
   TRAINABLE_ARCHITECTURES,
   type Architecture,
@@ -10,7 +12,7 @@ export {
   type WindowedLayers,
 } from './model/architecture.ts';
 export { embeddingScaleOf, FAMILIES } from './model/families.ts';
-export type { ModelFile } from './model/architecture-limits.ts';
+export { NORM_TENSORS, type ModelFile } from './model/architecture-limits.ts';
 export {
   DEFAULT_LORA_CONFIG,
   LINEAR_NAMES,
@@ -38,6 +40,7 @@ export { GGUF_LINEARS } from './model/gguf-linears.ts';
 export {
   MatrixReader,
   readBlockVectors,
+  readOutputNorm,
   readWeights,
   readWeightsExceptMatrices,
   streamWeights,
@@ -92,9 +95,9 @@ export {
   biasName,
   BlockGraph,
   gradientName,
-  headNormName,
-  normName,
-  postNormName,
+  inputNormName,
+  outputNormName,
+  queryKeyNormName,
   sumName,
   type AdapterLayout,
   type ProductLayout,

@@ -1,4 +1,4 @@
-import { linearDims } from '@trainyard/transformer';
+import { addsPlainOutputs, linearDims } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 
@@ -27,7 +27,7 @@ export class BlockBuffers {
   readonly #widths: Readonly<Record<Name, number>>;
   readonly #buffers: Readonly<Record<Name, Float32Array>>;
   readonly #zeros: Float32Array;
-  readonly #hasPostNorms: boolean;
+  readonly #addsPlain: boolean;
 
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const widths = Object.values(widthsOf(architecture));
@@ -37,7 +37,7 @@ export class BlockBuffers {
 
   constructor(architecture: Architecture, maxRows: number, memory: DecoderMemory) {
     this.#widths = widthsOf(architecture);
-    this.#hasPostNorms = architecture.hasPostNorms;
+    this.#addsPlain = addsPlainOutputs(architecture);
     const taken = Object.entries(this.#widths).map(([name, width]) => [name, memory.take(maxRows * width)]);
     this.#buffers = Object.fromEntries(taken) as Record<Name, Float32Array>;
     this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
@@ -50,7 +50,7 @@ export class BlockBuffers {
     });
     const [x, x2] = [rows('x'), rows('x2')];
     const zeros = (name: Name) => rows(name, this.#zeros);
-    const [o, down] = this.#hasPostNorms ? [zeros('oSum'), zeros('down')] : [x, x2];
+    const [o, down] = this.#addsPlain ? [x, x2] : [zeros('oSum'), zeros('down')];
     const sums = isPlain
       ? { qkv: zeros('qkv'), o, gate: zeros('gate'), up: zeros('up'), down }
       : { qkv: rows('qkv'), o: rows('oSum'), gate: rows('gate'), up: rows('up'), down: rows('down') };

@@ -42,7 +42,7 @@ export class GraphSteps implements BlockSteps {
     const { parts } = this.#graphs;
     const product = parts.productOnto(x2, h);
     this.#products.multiply(layer, 'o', { x: o.data, sums: [sums.o.data], y: product.data });
-    parts.addNormalised(layer, 'attention', { residual: x, product, sum: x2 });
+    parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     parts.normaliseForFeedForward(layer, x2, h);
   }
 
@@ -54,7 +54,7 @@ export class GraphSteps implements BlockSteps {
     const { parts } = this.#graphs;
     const product = parts.productOnto(x, h);
     this.#products.multiply(layer, 'down', { x: activated.data, sums: [sums.down.data], y: product.data });
-    parts.addNormalised(layer, 'feedForward', { residual: x2, product, sum: x });
+    parts.addOutput(layer, 'feedForward', { residual: x2, product, sum: x });
     parts.normaliseForAttention(layer + 1, x, h);
   }
 

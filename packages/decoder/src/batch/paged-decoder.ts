@@ -1,6 +1,13 @@
 import { computedRows, GgufFile } from '@trainyard/native';
 import type { Bf16Library } from '@trainyard/native';
-import { embedTokens, layerKind, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
+import {
+  addsPlainOutputs,
+  embedTokens,
+  layerKind,
+  readArchitecture,
+  ropeTables,
+  UnsupportedModelError,
+} from '@trainyard/transformer';
 import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
@@ -277,8 +284,8 @@ export class PagedDecoder {
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
-    // Normalised products are added to the residual later.
-    const onto = (residual: Rows) => (this.#architecture.hasPostNorms ? null : residual.data);
+    // Products with a norm or a factor are added to the residual later.
+    const onto = (residual: Rows) => (addsPlainOutputs(this.#architecture) ? residual.data : null);
     if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: onto(x) });
     steps.output(layer, rows);
     if (!isPlain)
@@ -378,8 +385,8 @@ export class PagedDecoder {
   #ropeFeeds(positions: Int32Array): Readonly<Record<LayerKind, Feeds>> {
     const dims = [positions.length, this.#architecture.headSize / 2];
     const feeds = ({ cos, sin }: RopeTables): Feeds => ({ cos: { data: cos, dims }, sin: { data: sin, dims } });
-    const { full, windowed } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
-    return { full: feeds(full), windowed: feeds(windowed) };
+    const { full, windowed, unrotated } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
+    return { full: feeds(full), windowed: feeds(windowed), unrotated: feeds(unrotated) };
   }
 
   /** Tokens that a layer sees; null: all. */

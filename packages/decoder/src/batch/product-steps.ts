@@ -66,7 +66,7 @@ export class ProductSteps<Matrix> implements BlockSteps {
     this.#products.addProduct(o.data, this.#matrices.layers[layer]!.o, sums.o.data);
     const product = this.#parts.productOnto(x2, sums.o);
     if (product === x2) x2.data.set(sums.o.data);
-    this.#parts.addNormalised(layer, 'attention', { residual: x, product, sum: x2 });
+    this.#parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     this.#parts.normaliseForFeedForward(layer, x2, h);
   }
 
@@ -81,7 +81,7 @@ export class ProductSteps<Matrix> implements BlockSteps {
     this.#products.addProduct(activated.data, this.#matrices.layers[layer]!.down, down.data);
     const product = this.#parts.productOnto(x, down);
     if (product === x) x.data.set(down.data);
-    this.#parts.addNormalised(layer, 'feedForward', { residual: x2, product, sum: x });
+    this.#parts.addOutput(layer, 'feedForward', { residual: x2, product, sum: x });
     this.#parts.normaliseForAttention(layer + 1, x, h);
   }
 

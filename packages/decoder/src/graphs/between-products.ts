@@ -1,4 +1,4 @@
-import { BlockGraph } from '@trainyard/transformer';
+import { addsPlainOutputs, BlockGraph } from '@trainyard/transformer';
 import { closedWith, type OnnxTensor } from '@trainyard/native';
 import type { Architecture, Outputs } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
@@ -9,8 +9,8 @@ import { ConstantGraph, vector } from './constant-graph.ts';
  */
 export class BetweenProducts {
   readonly #norm: ConstantGraph;
-  /** Null without post-norms. */
-  readonly #normalisedSum: ConstantGraph | null;
+  /** Null if outputs are added without a norm or a factor. */
+  readonly #outputSum: ConstantGraph | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
   readonly #opened: DisposableStack;
@@ -20,7 +20,7 @@ export class BetweenProducts {
     using opened = new DisposableStack();
     const open = (outputs: Outputs) => closedWith(opened, new ConstantGraph(outputs, {}, 1));
     this.#norm = open(graph.normalised());
-    this.#normalisedSum = architecture.hasPostNorms ? open(graph.normalisedSum()) : null;
+    this.#outputSum = addsPlainOutputs(architecture) ? null : open(graph.outputSum());
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
     this.#opened = opened.move();
@@ -31,9 +31,9 @@ export class BetweenProducts {
     this.#norm.run({ x, norm: vector(weights) }, { h });
   }
 
-  /** @param rows x and y [rows, H]; sum [rows, H] = x + norm(y), written */
-  addNormalised({ x, y, sum }: Readonly<Record<'x' | 'y' | 'sum', OnnxTensor>>, weights: Float32Array): void {
-    this.#normalisedSum!.run({ x, y, norm: vector(weights) }, { sum });
+  /** @param rows x and y [rows, H]; sum [rows, H] = x + scale · norm(y), written @param weights null without a norm */
+  addOutput({ x, y, sum }: Readonly<Record<'x' | 'y' | 'sum', OnnxTensor>>, weights: Float32Array | null): void {
+    this.#outputSum!.run({ x, y, ...(weights !== null && { norm: vector(weights) }) }, { sum });
   }
 
   close(): void {

@@ -1,6 +1,13 @@
 import assert from 'node:assert';
 import type { GgufFile, OnnxTensor, TensorPlace } from '@trainyard/native';
-import { biasName, headNormName, MatrixRows, readBlockVectors } from '@trainyard/transformer';
+import {
+  addsPlainOutputs,
+  biasName,
+  MatrixRows,
+  queryKeyNormName,
+  readBlockVectors,
+  readOutputNorm,
+} from '@trainyard/transformer';
 import type { Architecture, BlockVectors, ConstantTensor } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
 import { vector, type Feeds } from './constant-graph.ts';
@@ -32,7 +39,7 @@ export class DecoderParts {
     this.#embedding = resident;
     this.embedding = new MatrixRows(embedding ?? resident!, architecture.hiddenSize);
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
-    this.outputNorm = file.readF32('output_norm.weight');
+    this.outputNorm = readOutputNorm(file, architecture);
     this.between = new BetweenProducts(architecture);
   }
 
@@ -46,30 +53,31 @@ export class DecoderParts {
   /** Normalises x → h for a block's attention; after the last block h does not change. */
   normaliseForAttention(layer: number, x: OnnxTensor, h: OnnxTensor): void {
     const block = this.vectors[layer];
-    if (block !== undefined) this.between.normalise(x, block.attentionNorm, h);
+    if (block !== undefined) this.#normalise(x, block.normsBefore?.attention, h);
   }
 
   /** Normalises x2 → h. */
   normaliseForFeedForward(layer: number, x2: OnnxTensor, h: OnnxTensor): void {
-    this.between.normalise(x2, this.vectors[layer]!.feedForwardNorm, h);
+    this.#normalise(x2, this.vectors[layer]!.normsBefore?.feedForward, h);
   }
 
   /**
-   * Place for the product of o or down: the residual sum itself, or `spare`, from which {@link addNormalised} makes
+   * Place for the product of o or down: the residual sum itself, or `spare`, from which {@link addOutput} makes
    * that sum.
    */
   productOnto<Rows>(sum: Rows, spare: Rows): Rows {
-    return this.architecture.hasPostNorms ? spare : sum;
+    return addsPlainOutputs(this.architecture) ? sum : spare;
   }
 
-  /** sum = residual + norm(product) with post-norms; otherwise nothing: the product was added to the residual. */
-  addNormalised(
+  /** sum = residual + scale · norm(product); nothing without either: the product was added to the residual. */
+  addOutput(
     layer: number,
     of: 'attention' | 'feedForward',
     { residual, product, sum }: Readonly<Record<'residual' | 'product' | 'sum', OnnxTensor>>,
   ): void {
-    const { postNorms } = this.vectors[layer]!;
-    if (postNorms !== null) this.between.addNormalised({ x: residual, y: product, sum }, postNorms[of]);
+    if (addsPlainOutputs(this.architecture)) return;
+    const norm = this.vectors[layer]!.normsAfter?.[of] ?? null;
+    this.between.addOutput({ x: residual, y: product, sum }, norm);
   }
 
   /** Product qkv of a block → q, k, v. @param rope cos and sin */
@@ -77,17 +85,23 @@ export class DecoderParts {
     this.between.rotation.run({ ...rope, ...vectorsOfHeads(this.vectors[layer]!), qkv }, into);
   }
 
+  /** Copies x if there is no norm. */
+  #normalise(x: OnnxTensor, norm: Float32Array | undefined, h: OnnxTensor): void {
+    if (norm === undefined) (h.data as Float32Array).set(x.data as Float32Array);
+    else this.between.normalise(x, norm, h);
+  }
+
   close(): void {
     this.between.close();
   }
 }
 
-/** Biases of q, k and v, and head norms, under the names of the graphs' inputs. */
-function vectorsOfHeads({ bias, headNorms }: BlockVectors): Record<string, ConstantTensor> {
+/** Biases of q, k and v, and norms of q and k, under the names of the graphs' inputs. */
+function vectorsOfHeads({ bias, queryKeyNorms }: BlockVectors): Record<string, ConstantTensor> {
   return {
     ...(bias === null ? {} : { [biasName]: vector(bias) }),
-    ...(headNorms === null
+    ...(queryKeyNorms === null
       ? {}
-      : { [headNormName('q')]: vector(headNorms.q), [headNormName('k')]: vector(headNorms.k) }),
+      : { [queryKeyNormName('q')]: vector(queryKeyNorms.q), [queryKeyNormName('k')]: vector(queryKeyNorms.k) }),
   };
 }

@@ -1,12 +1,12 @@
 import { Bf16Columns, Bf16Weights, closedWith, returnFreeMemory } from '@trainyard/native';
 import type { Bf16Library, ColumnPlace, GgufFile } from '@trainyard/native';
-import { MatrixReader } from '@trainyard/transformer';
+import { addsPlainOutputs, MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 
 /** True if the steps with these matrices compute a model: they multiply SiLU inside and add products to the residual. */
-export const hasBf16Steps = ({ activation, hasPostNorms }: Architecture): boolean =>
-  activation === 'silu' && !hasPostNorms;
+export const hasBf16Steps = (architecture: Architecture): boolean =>
+  architecture.activation === 'silu' && addsPlainOutputs(architecture);
 
 export class Bf16Matrices {
   readonly parts: DecoderParts;

@@ -12,6 +12,7 @@ import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
 import { exportCheckpoint, type ExportFormat, type ExportRequest } from './export-checkpoint.ts';
+import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-export-'));
@@ -46,7 +47,7 @@ function request(modelPath: string, fields: Partial<ExportRequest>): ExportReque
   };
 }
 
-const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3']);
+const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 
 describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
@@ -112,7 +113,7 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
     await exportCheckpoint(job, OPTIONS);
     const read = (file: string) => JSON.parse(readFileSync(join(job.outputDirectory, file), 'utf8')) as object;
     expect(read('config.json')).toMatchObject({
-      model_type: name === 'gemma3' ? 'gemma3_text' : name,
+      model_type: transformersFamily(architecture)!.modelType,
       vocab_size: 259,
       hidden_size: 32,
       num_key_value_heads: 2,

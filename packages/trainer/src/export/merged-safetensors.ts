@@ -7,8 +7,10 @@ import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
-import { architectureOfConfig, huggingFaceConfig, type ModelFacts, normOffset } from './hugging-face-config.ts';
-import { huggingFaceName } from './hugging-face-names.ts';
+import { folderConfig } from '../model-folder/folder-config.ts';
+import { huggingFaceName } from '../model-folder/tensor-names.ts';
+import { transformersFamily } from '../model-folder/transformers-families.ts';
+import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
 
 const MODEL_FILE = 'model.safetensors';
@@ -36,7 +38,7 @@ export async function writeMergedSafetensors(
   const config = huggingFaceConfig(architecture, facts, type);
   const tensors = [
     ...[...source.tensors.values()].map(({ name, dims }) => ({
-      name: huggingFaceName(name, architecture.hasPostNorms),
+      name: huggingFaceName(name, architecture.norms),
       dims: dims.toReversed(),
       read: () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
     })),
@@ -70,24 +72,24 @@ export async function writeMergedSafetensors(
 /** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
   const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
-  const architecture = architectureOfConfig(config);
+  const architecture = { ...folderConfig(config).architecture, hasInterleavedHeads: false };
   using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
   // The part that reading weights needs.
   const file = {
     tensors: { has: (name: string) => reader.entries.has(nameOrNone(name, architecture)) },
     readF32: (name: string) =>
-      plusOffset(name, reader.readF32(huggingFaceName(name, architecture.hasPostNorms)), architecture),
+      plusOffset(name, reader.readF32(huggingFaceName(name, architecture.norms)), architecture),
   } as Parameters<typeof readWeights>[0];
   return new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads });
 }
 
 /** Returns '' for tensors that the layout lacks, which match no file entry. */
 function nameOrNone(ggufName: string, architecture: Architecture): string {
-  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture.hasPostNorms);
+  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture.norms);
 }
 
-const offsetOf = (ggufName: string, { name }: Architecture): number =>
-  ggufName.endsWith('norm.weight') ? normOffset(name) : 0;
+const offsetOf = (ggufName: string, architecture: Architecture): number =>
+  ggufName.endsWith('norm.weight') ? (transformersFamily(architecture)?.normOffset ?? 0) : 0;
 
 /** Weights as transformers stores them. */
 function lessOffset(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {

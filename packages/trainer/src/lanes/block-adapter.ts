@@ -7,9 +7,9 @@ import {
   type BlockWeights,
   gradientName,
   graphRank,
-  headNormName,
-  normName,
-  postNormName,
+  inputNormName,
+  outputNormName,
+  queryKeyNormName,
   INPUT_NAMES,
   type InputName,
   inputOf,
@@ -45,6 +45,8 @@ export interface BlockParameters {
 /** Keys are outputs of the backward graphs. */
 export type AdapterGradients = NamedArrays;
 
+type NamedVectors = Readonly<Record<string, Float32Array>>;
+
 /** Place of a `b` after its projection's weights. */
 interface AdapterPlace {
   readonly projection: ProjectionName;
@@ -58,13 +60,19 @@ interface AdapterPlace {
   readonly width: number;
 }
 
-const postNormsOf = ({ postNorms }: BlockWeights): Readonly<Record<string, Float32Array>> =>
-  postNorms === null
-    ? {}
-    : {
-        [postNormName('attention')]: postNorms.attention,
-        [postNormName('feedForward')]: postNorms.feedForward,
-      };
+/** Norms of the graph before attention, and of the one after it. */
+function normsOf({ normsBefore, normsAfter }: BlockWeights): Readonly<Record<keyof BlockParameters, NamedVectors>> {
+  return {
+    attentionInput: normsBefore === null ? {} : { [inputNormName('attention')]: normsBefore.attention },
+    output: {
+      ...(normsBefore !== null && { [inputNormName('feedForward')]: normsBefore.feedForward }),
+      ...(normsAfter !== null && {
+        [outputNormName('attention')]: normsAfter.attention,
+        [outputNormName('feedForward')]: normsAfter.feedForward,
+      }),
+    },
+  };
+}
 
 /** One block's adapter in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
@@ -130,23 +138,14 @@ export class BlockAdapter {
    * @param isStreamed the lanes feed the weights, with `b` after them
    */
   parameters(weights: BlockWeights, isStreamed: boolean): BlockParameters {
+    const norms = normsOf(weights);
     return {
-      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, isStreamed, {
-        [normName('attention')]: weights.attentionNorm,
-      }),
-      output: this.#arrays(weights, OUTPUT_INPUTS, isStreamed, {
-        [normName('feedForward')]: weights.feedForwardNorm,
-        ...postNormsOf(weights),
-      }),
+      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, isStreamed, norms.attentionInput),
+      output: this.#arrays(weights, OUTPUT_INPUTS, isStreamed, norms.output),
     };
   }
 
-  #arrays(
-    weights: BlockWeights,
-    inputs: readonly InputName[],
-    isStreamed: boolean,
-    norms: Readonly<Record<string, Float32Array>>,
-  ): NamedArrays {
+  #arrays(weights: BlockWeights, inputs: readonly InputName[], isStreamed: boolean, norms: NamedVectors): NamedArrays {
     const vector = (data: Float32Array) => ({ data, dims: [data.length] });
     const arrays: Record<string, NamedArrays[string]> = {};
     for (const [name, norm] of Object.entries(norms)) arrays[name] = vector(norm);
@@ -163,7 +162,7 @@ export class BlockAdapter {
     }
     if (weights.bias !== null) arrays[biasName] = vector(weights.bias);
     for (const linear of ['q', 'k'] as const) {
-      if (weights.headNorms !== null) arrays[headNormName(linear)] = vector(weights.headNorms[linear]);
+      if (weights.queryKeyNorms !== null) arrays[queryKeyNormName(linear)] = vector(weights.queryKeyNorms[linear]);
     }
     return arrays;
   }

@@ -71,11 +71,12 @@ export interface GraphTiming {
 }
 
 type BlocksByKind = Readonly<Record<LayerKind, readonly AttentionBlock[]>>;
-const NO_BLOCKS: BlocksByKind = { full: [], windowed: [] };
+const NO_BLOCKS: BlocksByKind = { full: [], windowed: [], unrotated: [] };
 
 const attentionBlocks = ({ full, windowed }: LaneShare['queries']): BlocksByKind => {
   const blocks = full.map(attentionBlock);
-  return { full: blocks, windowed: windowed === full ? blocks : windowed.map(attentionBlock) };
+  const ofWindows = windowed === full ? blocks : windowed.map(attentionBlock);
+  return { full: blocks, windowed: ofWindows, unrotated: blocks };
 };
 
 /** Threads compute a pass in parallel, each on its own tokens and queries. */

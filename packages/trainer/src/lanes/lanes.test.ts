@@ -18,7 +18,7 @@ const NO_LAYERS: LaneSetup = {
   streamed: null,
   vocabulary: new Float32Array(0),
 };
-const NO_QUERIES = { full: [], windowed: [] };
+const NO_QUERIES = { full: [], windowed: [], unrotated: [] };
 const passOf = (hasTokens: boolean) =>
   ({
     share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: NO_QUERIES, sourceQueries: NO_QUERIES },

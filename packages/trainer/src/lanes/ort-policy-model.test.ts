@@ -85,8 +85,10 @@ const GEMMA3: Architecture = {
 const ARCHITECTURES: readonly [string, Architecture][] = [
   ['llama', TINY_ARCHITECTURE],
   ['qwen2 (biases)', { ...TINY_ARCHITECTURE, hasAttentionBias: true }],
-  ['qwen3 (head norms)', { ...TINY_ARCHITECTURE, hasHeadNorm: true }],
-  ['gemma3 (windows, post-norms, GELU)', GEMMA3],
+  ['qwen3 (head norms)', { ...TINY_ARCHITECTURE, queryKeyNorm: 'head' }],
+  ['gemma3 (windows, norms of outputs, GELU)', GEMMA3],
+  ['granite (factors)', { ...TINY_ARCHITECTURES.granite, vocabSize: TINY_ARCHITECTURE.vocabSize }],
+  ['smollm3 (layers without rope)', { ...TINY_ARCHITECTURE, unrotatedPeriod: 2 }],
 ];
 
 test.each(ARCHITECTURES)(

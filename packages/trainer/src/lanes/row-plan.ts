@@ -14,7 +14,7 @@ import { queryBlocks, subtreeEnds } from './query-blocks.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
-/** Parts per kind of layer; both kinds are one object if no layer has a window. */
+/** Parts per kind of layer; kinds with the same part share one object. */
 type ByLayerKind<Part> = Readonly<Record<LayerKind, Part>>;
 
 /** Pieces between which the cores may change hands. */
@@ -90,8 +90,8 @@ export function planRow(
   const window = architecture.window === null ? null : { tokens: architecture.window.tokens, positions };
   const blocksOf = (some: readonly TokenRange[]) => {
     const full = some.flatMap((range) => queryBlocks(tree, range, blockTokens));
-    if (window === null) return { full, windowed: full };
-    return { full, windowed: some.flatMap((range) => queryBlocks(tree, range, blockTokens, window)) };
+    const windowed = window === null ? full : some.flatMap((range) => queryBlocks(tree, range, blockTokens, window));
+    return { full, windowed, unrotated: full };
   };
   const sources = spans(row.sources, MAX_SPAN_GAP);
   const targets = equalPieces(row.targets.length, numLanes);

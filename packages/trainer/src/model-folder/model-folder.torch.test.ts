@@ -40,6 +40,9 @@ test.each([
   ['gpt2', 'gpt-2', 'f32', false],
   ['qwen2', 'qwen2', 'bf16', false],
   ['qwen3', 'qwen2', 'f16', true],
+  ['granite', 'llama-bpe', 'bf16', false],
+  ['smollm3', 'llama-bpe', 'bf16', false],
+  ['gemma3', 'llama-bpe', 'bf16', false],
 ] as const)(
   '%s: log-probabilities, ids and prompts equal those of transformers',
   async (name, pre, type, isSharded) => {

@@ -40,7 +40,7 @@ export class ModelFolder implements Disposable {
     config: FolderConfig,
     { vocabulary, shards }: { vocabulary: Readonly<Record<string, GgufWritableValue>>; shards: Shards },
   ) {
-    const stored = matched(tensorTable(config), shards, config.architecture);
+    const stored = matched(tensorTable(config), shards, config.architecture.name);
     // The largest matrix is the embedding.
     const type = stored[0]![1].entry.dtype;
     this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
@@ -70,7 +70,10 @@ export function weightFiles(path: string): readonly string[] {
 function readTexts(path: string, chatTemplate: string | null) {
   const files = new FolderFiles(path);
   const config = readFolderConfig(files);
-  const vocabulary = { ...tokenizerMetadata(files, config.vocabSize), ...chatTemplates(files, chatTemplate) };
+  const vocabulary = {
+    ...tokenizerMetadata(files, config.architecture.vocabSize),
+    ...chatTemplates(files, chatTemplate),
+  };
   return { files, config, vocabulary };
 }
 
@@ -126,9 +129,9 @@ function folderTensor(tensor: TableTensor, place: ShardTensor): FolderTensor {
 }
 
 function ropeTensor(config: FolderConfig): FolderTensor[] {
-  const { ropeScaling } = config;
+  const { architecture, ropeScaling } = config;
   if (ropeScaling.kind !== 'llama3') return [];
-  const bytes = new Uint8Array(ropeFactors(ropeScaling, config).buffer);
-  const dims = [config.headSize / 2];
+  const bytes = new Uint8Array(ropeFactors(ropeScaling, architecture).buffer);
+  const dims = [architecture.headSize / 2];
   return [{ name: 'rope_freqs.weight', dims, type: 'f32', sizeBytes: bytes.length, bytes: () => [bytes] }];
 }

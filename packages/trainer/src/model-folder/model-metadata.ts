@@ -1,4 +1,5 @@
 import type { GgufWritableValue } from '@trainyard/native';
+import { type Architecture, FAMILIES } from '@trainyard/transformer';
 import type { FolderConfig, RopeScaling } from './folder-config.ts';
 
 /** `general.file_type` by type of the matrices. */
@@ -7,34 +8,54 @@ export type MatrixType = keyof typeof FILE_TYPES;
 
 /** Metadata of the architecture, with the names that llama.cpp's converter writes. */
 export function modelMetadata(config: FolderConfig, name: string, type: MatrixType): Record<string, GgufWritableValue> {
-  const { architecture, ropeScaling } = config;
+  const { architecture, ropeScaling, statesHeadSize } = config;
+  const { window } = architecture;
   const u32 = (value: number) => ({ u32: value });
   const fields: Record<string, GgufWritableValue> = {
-    block_count: u32(config.numLayers),
+    block_count: u32(architecture.numLayers),
     context_length: u32(config.contextLength),
-    embedding_length: u32(config.hiddenSize),
-    feed_forward_length: u32(config.feedForwardSize),
-    'attention.head_count': u32(config.numHeads),
-    'attention.head_count_kv': u32(config.numKvHeads),
-    'attention.layer_norm_rms_epsilon': config.rmsEpsilon,
-    ...(config.statesHeadSize || architecture === 'qwen3'
-      ? { 'attention.key_length': u32(config.headSize), 'attention.value_length': u32(config.headSize) }
+    embedding_length: u32(architecture.hiddenSize),
+    feed_forward_length: u32(architecture.feedForwardSize),
+    'attention.head_count': u32(architecture.numHeads),
+    'attention.head_count_kv': u32(architecture.numKvHeads),
+    'attention.layer_norm_rms_epsilon': architecture.rmsEpsilon,
+    ...((statesHeadSize || config.family.headSize !== null) && architecture.name !== 'granite'
+      ? { 'attention.key_length': u32(architecture.headSize), 'attention.value_length': u32(architecture.headSize) }
       : {}),
-    'rope.freq_base': config.ropeBase,
+    'rope.freq_base': architecture.ropeBase,
     ...(ropeScaling.kind === 'linear'
       ? { 'rope.scaling.type': 'linear', 'rope.scaling.factor': ropeScaling.factor }
       : {}),
-    ...(architecture === 'llama'
-      ? { vocab_size: u32(config.vocabSize), 'rope.dimension_count': u32(config.headSize) }
+    ...(architecture.hasInterleavedHeads
+      ? { vocab_size: u32(architecture.vocabSize), 'rope.dimension_count': u32(architecture.headSize) }
       : {}),
+    ...scales(architecture),
+    ...(window === null ? {} : { 'attention.sliding_window': u32(window.tokens) }),
   };
   return {
-    'general.architecture': architecture,
+    'general.architecture': architecture.name,
     'general.type': 'model',
     'general.name': name,
     'general.file_type': u32(FILE_TYPES[type]),
     'general.quantization_version': u32(2),
-    ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture}.${field}`, value])),
+    ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture.name}.${field}`, value])),
+  };
+}
+
+/** Factors of families that have settings for them. */
+function scales({
+  name,
+  embeddingScale,
+  attentionScale,
+  residualScale,
+  logitScale,
+}: Architecture): Record<string, number> {
+  if (!FAMILIES[name]!.settings.includes('logit_scale')) return {};
+  return {
+    ...(attentionScale !== null && { 'attention.scale': attentionScale }),
+    embedding_scale: embeddingScale,
+    residual_scale: residualScale,
+    logit_scale: logitScale,
   };
 }
 
@@ -46,7 +67,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
  */
 export function ropeFactors(
   scaling: Extract<RopeScaling, { readonly kind: 'llama3' }>,
-  { headSize, ropeBase }: Pick<FolderConfig, 'headSize' | 'ropeBase'>,
+  { headSize, ropeBase }: Architecture,
 ): Float32Array {
   const { fround: f32 } = Math;
   const { factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalContextLength: length } = scaling;

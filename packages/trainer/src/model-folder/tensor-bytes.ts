@@ -23,6 +23,7 @@ export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor
   const { dims, interleavedHeads: heads, source } = tensor;
   if (dims.length === 1) {
     const values = reader.readF32(entry.name);
+    if (tensor.offset !== 0) values.forEach((value, i) => (values[i] = value + tensor.offset));
     const bytes = new Uint8Array(values.buffer);
     requireFinite(bytes, 'F32', source);
     yield heads === null ? bytes : interleaved(bytes, heads, bytes.length / dims[0]!);

@@ -1,5 +1,6 @@
-import { huggingFaceName } from '../export/hugging-face-names.ts';
+import { NORM_TENSORS, queryKeyNormWidth } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
+import { huggingFaceName } from './tensor-names.ts';
 
 /** A tensor of the GGUF file and its source. */
 export interface TableTensor {
@@ -11,6 +12,8 @@ export interface TableTensor {
   readonly dims: readonly number[];
   /** Heads whose rows change from half-rotation to interleaved order; null: the rows stay. */
   readonly interleavedHeads: number | null;
+  /** Is added to its values. */
+  readonly offset: number;
 }
 
 /** Constants of old releases, which are computed from the configuration. */
@@ -20,12 +23,14 @@ export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source)
 
 /** All tensors of a model, in the order of the file; the folder must have exactly these. */
 export function tensorTable(config: FolderConfig): TableTensor[] {
-  const { vocabSize, hiddenSize, numLayers, isTied } = config;
+  const { architecture, family, isTied } = config;
+  const { vocabSize, hiddenSize, numLayers, norms } = architecture;
   const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
-    source: huggingFaceName(name),
+    source: huggingFaceName(name, norms),
     name,
     dims,
     interleavedHeads,
+    offset: name.endsWith('norm.weight') ? family.normOffset : 0,
   });
   return [
     tensor('token_embd.weight', [vocabSize, hiddenSize]),
@@ -44,26 +49,34 @@ interface BlockTensor {
 }
 
 function blockTensors(config: FolderConfig): BlockTensor[] {
-  const { hiddenSize: hidden, feedForwardSize: wide, headSize, numHeads, numKvHeads, biases } = config;
+  const { architecture, biases } = config;
+  const { hiddenSize: hidden, feedForwardSize: wide, headSize, numHeads, numKvHeads, norms } = architecture;
   const [queries, keys] = [numHeads * headSize, numKvHeads * headSize];
   const linear = (part: string, dims: readonly [out: number, inputs: number], hasBias: boolean): BlockTensor[] => [
     { part: `${part}.weight`, dims },
     ...(hasBias ? [{ part: `${part}.bias`, dims: [dims[0]] }] : []),
   ];
   const inHeads = (tensors: readonly BlockTensor[], heads: number) =>
-    config.hasInterleavedHeads ? tensors.map((tensor) => ({ ...tensor, heads })) : tensors;
+    architecture.hasInterleavedHeads ? tensors.map((tensor) => ({ ...tensor, heads })) : tensors;
+  const norm = (place: 'before' | 'after', of: 'attention' | 'feedForward') =>
+    norms[place] ? [{ part: `${NORM_TENSORS[place][of]}.weight`, dims: [hidden] }] : [];
   return [
-    { part: 'attn_norm.weight', dims: [hidden] },
+    ...norm('before', 'attention'),
     ...inHeads(linear('attn_q', [queries, hidden], biases.qkv), numHeads),
     ...inHeads(linear('attn_k', [keys, hidden], biases.qkv), numKvHeads),
     ...linear('attn_v', [keys, hidden], biases.qkv),
     ...linear('attn_output', [hidden, queries], biases.output),
-    ...(config.hasHeadNorm
-      ? ['attn_q_norm.weight', 'attn_k_norm.weight'].map((part) => ({ part, dims: [headSize] }))
-      : []),
-    { part: 'ffn_norm.weight', dims: [hidden] },
+    ...(architecture.queryKeyNorm === null
+      ? []
+      : (['q', 'k'] as const).map((linear) => ({
+          part: `attn_${linear}_norm.weight`,
+          dims: [queryKeyNormWidth(architecture, linear)],
+        }))),
+    ...norm('after', 'attention'),
+    ...norm('before', 'feedForward'),
     ...linear('ffn_gate', [wide, hidden], biases.feedForward),
     ...linear('ffn_up', [wide, hidden], biases.feedForward),
     ...linear('ffn_down', [hidden, wide], biases.feedForward),
+    ...norm('after', 'feedForward'),
   ];
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
 import { afterAll, expect, test } from 'vitest';
-import { type Architecture, readWeights } from '@trainyard/transformer';
+import { type Architecture, readWeights, TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import {
   architectureMetadata,
   randomSource,
@@ -25,7 +25,7 @@ type Metadata = Parameters<typeof writeGguf>[1];
 const metadataOf = (a: Architecture) => ({ ...architectureMetadata(a), 'tokenizer.ggml.model': 'none' });
 
 const QWEN2 = { name: 'qwen2', hasAttentionBias: true, hasInterleavedHeads: false };
-const QWEN3 = { name: 'qwen3', hasHeadNorm: true, hasInterleavedHeads: false };
+const QWEN3 = { name: 'qwen3', queryKeyNorm: 'head', hasInterleavedHeads: false } as const;
 
 interface Case {
   readonly differences?: Partial<Architecture>;
@@ -71,7 +71,18 @@ const CASES: readonly [string, Case][] = [
     'qwen3 with a tied head, wide heads and one key head',
     { differences: { ...QWEN3, headSize: 16, numKvHeads: 1 }, isTied: true },
   ],
-  ['gemma3', { differences: { ...TINY_ARCHITECTURES.gemma3, vocabSize: 48 } }],
+  // The first three are above.
+  ...Object.entries(TINY_ARCHITECTURES)
+    .slice(3)
+    .map(([name, architecture]): [string, Case] => [name, { differences: { ...architecture, vocabSize: 48 } }]),
+  [
+    'granite without factors, which is llama',
+    { differences: { name: 'granite' }, metadata: { 'granite.attention.scale': 0 } },
+  ],
+  [
+    'granite without rope',
+    { differences: { ...TINY_ARCHITECTURES.granite, vocabSize: 48, unrotatedPeriod: 1 }, isTied: true },
+  ],
 ];
 
 test.each(CASES)(
@@ -136,7 +147,7 @@ test.each(CASES)(
 );
 
 test.each([
-  ['gemma2', {}, [], 'architecture "gemma2" cannot be trained; supported: llama, qwen2, qwen3, gemma3'],
+  ['gemma2', {}, [], `architecture "gemma2" cannot be trained; supported: ${TRAINABLE_ARCHITECTURES.join(', ')}`],
   ['gemma3', {}, [], 'the model file has no blk.0.post_attention_norm.weight'],
   ['gemma3', { 'gemma3.final_logit_softcapping': 30 }, [], 'sets gemma3.final_logit_softcapping to 30'],
   [
@@ -146,6 +157,8 @@ test.each([
     'the sliding window is -4, expected a positive whole number',
   ],
   ['llama', {}, ['blk.0.post_ffw_norm.weight'], 'blk.0.post_ffw_norm.weight'],
+  ['llama', { 'llama.residual_scale': 0.5 }, [], 'sets llama.residual_scale to 0.5; training supports 0 or 1 only'],
+  ['granite', { 'granite.residual_scale': -1 }, [], 'granite.residual_scale is -1, expected a positive number'],
   ['llama', { 'llama.rope.scaling.type': 'yarn' }, [], 'rope scaling "yarn" is not supported; supported: none, linear'],
   [
     'qwen2',

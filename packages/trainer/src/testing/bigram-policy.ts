@@ -26,12 +26,16 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   ropeBase: 10_000,
   ropeScale: 1,
   hasAttentionBias: false,
-  hasHeadNorm: false,
+  queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',
-  hasPostNorms: false,
+  norms: { before: true, after: false },
   embeddingScale: 1,
+  attentionScale: null,
+  residualScale: 1,
+  logitScale: 1,
   window: null,
+  unrotatedPeriod: null,
 };
 
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };

@@ -3,7 +3,9 @@
  *
  *   attention input   x → norm → q, k, v (+ LoRA) → rope
  *   attention         one block of queries against the keys visible to it → o
- *   output            o-projection (→ norm) + residual → norm → gated feed-forward (→ norm) + residual → y
+ *   output            o-projection (→ norm, scale) + residual → norm → gated feed-forward (→ norm, scale) + residual → y
+ *
+ * Norms and scales are there if the architecture has them.
  *
  * Everything is token-major ([T, features]), so any range of tokens is one contiguous view. Axes: T tokens, Q
  * queries of a block, K keys visible to the block, D head size, G query heads that share a key head.
@@ -14,6 +16,7 @@ import type { Value } from '../graph/graph.ts';
 import {
   add,
   concat,
+  constant,
   gatherRows,
   gelu,
   input,
@@ -32,7 +35,7 @@ import {
   transpose,
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
-import type { Architecture } from '../model/architecture.ts';
+import { addsPlainOutputs, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
 import { baseScale } from '../model/lora-modules.ts';
@@ -43,10 +46,10 @@ export type Outputs = Readonly<Record<string, Value>>;
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
 /** RMS norm before the linear layers that read it. */
-export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
+export const inputNormName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 /** RMS norm of the output of attention or feed-forward. */
-export const postNormName = (of: 'attention' | 'feedForward') => `${of}.postNorm`;
-export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
+export const outputNormName = (of: 'attention' | 'feedForward') => `${of}.outputNorm`;
+export const queryKeyNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
 /** Addend of a product, with adapters `outside`. */
 export const sumName = (projection: ProjectionName) => `${projection}.sum`;
@@ -115,11 +118,10 @@ export class BlockGraph {
     return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
   }
 
-  /** Like {@link normalised}: x and y [T, H] and a norm [H] → sum [T, H] = x + norm(y). */
-  normalisedSum(): Outputs {
-    const { hiddenSize, rmsEpsilon } = this.#architecture;
-    const rows = (name: string) => input(name, ['T', hiddenSize]);
-    return { sum: add(rows('x'), rmsNorm(rows('y'), input('norm', [hiddenSize]), rmsEpsilon)) };
+  /** Like {@link normalised}: x and y [T, H], and a norm [H] of outputs if they have one → sum [T, H]. */
+  outputSum(): Outputs {
+    const rows = (name: string) => input(name, ['T', this.#architecture.hiddenSize]);
+    return { sum: this.#outputSum(rows('x'), rows('y'), 'norm') };
   }
 
   /** Like {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as in {@link attentionInput}. */
@@ -171,21 +173,27 @@ export class BlockGraph {
   }
 
   #rotated(product: Value) {
-    const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
+    const { numHeads, numKvHeads, headSize, hasAttentionBias, attentionScale } = this.#architecture;
     let y = product;
     if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
     const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
     const starts = [0, widths[0]!, widths[0]! + widths[1]!];
     const parts = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
     const table = (name: string) => input(name, ['T', headSize / 2]);
-    const rotated = (linear: 'q' | 'k', part: Value, heads: number) => {
-      const norm = (perHead: Value) => rmsNorm(perHead, input(headNormName(linear), [headSize]), rmsEpsilon);
-      const normalised = hasHeadNorm ? norm(reshape(part, ['T', heads, headSize])) : part;
-      return rope(reshape(normalised, [1, 'T', heads * headSize]), table('cos'), table('sin'));
-    };
-    const q = rotated('q', parts[0]!, numHeads);
-    const k = rotated('k', parts[1]!, numKvHeads);
-    return { q, k, v: parts[2]!, parts };
+    const rotated = (part: Value, heads: number) =>
+      rope(reshape(part, [1, 'T', heads * headSize]), table('cos'), table('sin'));
+    const q = this.#normaliseHeads('q', parts[0]!, numHeads);
+    const k = this.#normaliseHeads('k', parts[1]!, numKvHeads);
+    // Attention itself scales by 1 / √D.
+    const scaled = attentionScale === null ? q : mul(q, constant(attentionScale * Math.sqrt(headSize)));
+    return { q: rotated(scaled, numHeads), k: rotated(k, numKvHeads), v: parts[2]!, parts };
+  }
+
+  #normaliseHeads(linear: 'q' | 'k', x: Value, heads: number): Value {
+    const { headSize, queryKeyNorm, rmsEpsilon } = this.#architecture;
+    if (queryKeyNorm === null) return x;
+    const norm = input(queryKeyNormName(linear), [queryKeyNormWidth(this.#architecture, linear)]);
+    return rmsNorm(queryKeyNorm === 'head' ? reshape(x, ['T', heads, headSize]) : x, norm, rmsEpsilon);
   }
 
   /** Graph q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], visible keys [K], mask [Q, K] → o [Q, kvHeads, G, D]. */
@@ -273,17 +281,19 @@ export class BlockGraph {
   }
 
   #output() {
-    const { hiddenSize, numHeads, headSize, hasPostNorms } = this.#architecture;
+    const { hiddenSize, numHeads, headSize } = this.#architecture;
+    const isPlain = addsPlainOutputs(this.#architecture);
     const x = input('x', ['T', hiddenSize]);
     const o = input('o', ['T', numHeads * headSize]);
-    const fromAttention = this.#project(o, 'o', hasPostNorms ? null : x);
+    const fromAttention = this.#project(o, 'o', isPlain ? x : null);
     const attended = fromAttention.outputs.o!;
-    const x2 = saved('x2', hasPostNorms ? this.#addNormalised(x, attended, 'attention') : attended);
+    const x2 = saved('x2', isPlain ? attended : this.#outputSum(x, attended, outputNormName('attention')));
     const wide = this.#project(this.#normalise(x2, 'feedForward'), 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);
-    const back = this.#project(this.#gated(gate, up), 'down', hasPostNorms ? null : x2);
-    const y = hasPostNorms ? this.#addNormalised(x2, back.outputs.down!, 'feedForward') : back.outputs.down!;
+    const back = this.#project(this.#gated(gate, up), 'down', isPlain ? x2 : null);
+    const added = back.outputs.down!;
+    const y = isPlain ? added : this.#outputSum(x2, added, outputNormName('feedForward'));
     return { x, o, x2, gate, up, y, projected: [fromAttention, wide, back] };
   }
 
@@ -354,12 +364,15 @@ export class BlockGraph {
     return mul(this.#architecture.activation === 'gelu' ? gelu(gate) : silu(gate), up);
   }
 
-  /** x + norm(y) */
-  #addNormalised(x: Value, y: Value, of: 'attention' | 'feedForward'): Value {
-    return add(x, rmsNorm(y, input(postNormName(of), [x.shape.at(-1)!]), this.#architecture.rmsEpsilon));
+  /** x + scale · norm(y) */
+  #outputSum(x: Value, y: Value, norm: string): Value {
+    const { norms, residualScale, rmsEpsilon } = this.#architecture;
+    const normalised = norms.after ? rmsNorm(y, input(norm, [x.shape.at(-1)!]), rmsEpsilon) : y;
+    return add(x, residualScale === 1 ? normalised : mul(normalised, constant(residualScale)));
   }
 
   #normalise(x: Value, of: 'attention' | 'feedForward'): Value {
-    return rmsNorm(x, input(normName(of), [x.shape.at(-1)!]), this.#architecture.rmsEpsilon);
+    const { norms, rmsEpsilon } = this.#architecture;
+    return norms.before ? rmsNorm(x, input(inputNormName(of), [x.shape.at(-1)!]), rmsEpsilon) : x;
   }
 }

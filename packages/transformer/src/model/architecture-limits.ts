@@ -50,12 +50,20 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
 
 /** A file with other tensors computes something else. */
 const BLOCK_TENSORS: ReadonlySet<string> = new Set([
-  ...['attn_norm', 'ffn_norm', 'attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
+  ...['attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
   ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
   ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
 ]);
-export const POST_NORMS = ['post_attention_norm', 'post_ffw_norm'] as const;
-const POST_NORM_TENSORS: ReadonlySet<string> = new Set(POST_NORMS.map((name) => `${name}.weight`));
+/** Norms before and after attention and feed-forward. */
+export const NORM_TENSORS = {
+  before: { attention: 'attn_norm', feedForward: 'ffn_norm' },
+  after: { attention: 'post_attention_norm', feedForward: 'post_ffw_norm' },
+} as const;
+
+/** Names of the norms that a block of the family has. */
+export const normTensors = (norms: Family['norms']): string[] =>
+  (['before', 'after'] as const).flatMap((place) => (norms[place] ? Object.values(NORM_TENSORS[place]) : []));
+
 const OTHER_TENSORS: ReadonlySet<string> = new Set([
   'token_embd.weight',
   'output_norm.weight',
@@ -66,13 +74,13 @@ const OTHER_TENSORS: ReadonlySet<string> = new Set([
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
 /** Refuses an unknown setting of the architecture: the graphs would ignore it, and the sampler would not. */
-export function refuseUnknownSettings(file: ModelFile, name: string, { windowedLayers }: Family): void {
+export function refuseUnknownSettings(file: ModelFile, name: string, { windowedLayers, settings }: Family): void {
   for (const [key, value] of file.metadata) {
     if (!key.startsWith(`${name}.`)) continue;
     const setting = key.slice(name.length + 1);
     const neutral = Object.hasOwn(NEUTRAL_SETTINGS, setting) ? NEUTRAL_SETTINGS[setting] : undefined;
     if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
-    if (windowedLayers !== null && WINDOW_SETTINGS.has(setting)) continue;
+    if (settings.includes(setting) || (windowedLayers !== null && WINDOW_SETTINGS.has(setting))) continue;
     throw unsupported(
       neutral === undefined
         ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not support`
@@ -81,11 +89,12 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
   }
 }
 
-export function refuseUnknownTensors(file: ModelFile, name: string, { hasPostNorms }: Family): void {
+export function refuseUnknownTensors(file: ModelFile, name: string, { norms }: Family): void {
+  const normNames = new Set(normTensors(norms).map((norm) => `${norm}.weight`));
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
-    if (hasPostNorms && part !== undefined && POST_NORM_TENSORS.has(part)) continue;
+    if (part !== undefined && normNames.has(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );

@@ -1,7 +1,7 @@
 import { type GgufValue, shown } from '@trainyard/native';
 import {
   hasInEveryBlock,
-  POST_NORMS,
+  normTensors,
   refuseUnknownSettings,
   refuseUnknownTensors,
   unsupported,
@@ -38,29 +38,44 @@ export interface Architecture {
   readonly ropeScale: number;
   /** True if q, k and v have a bias (Qwen 2). */
   readonly hasAttentionBias: boolean;
-  /** True if each head of q and k is RMS-normalised before rope (Qwen 3). */
-  readonly hasHeadNorm: boolean;
+  /** Columns of q and k that one RMS norm before rope spans: a head (Qwen 3) or all (OLMo 2); null without norms. */
+  readonly queryKeyNorm: Family['queryKeyNorm'] | null;
   /**
    * True if GGUF stores q and k rows for interleaved rope: rows (2j, 2j+1) of a head are rows (j, j + D/2) of the
    * original.
    */
   readonly hasInterleavedHeads: boolean;
   readonly activation: Activation;
-  /** True if the outputs of attention and feed-forward are RMS-normalised before they are added (Gemma 3). */
-  readonly hasPostNorms: boolean;
+  readonly norms: Family['norms'];
   /** Factor of embeddings as input of the first block; the head does not use it. 1 = none. */
   readonly embeddingScale: number;
+  /** Factor of attention scores; null: 1 / √D. */
+  readonly attentionScale: number | null;
+  /** Factor of the outputs of attention and feed-forward before they are added; 1 = none. */
+  readonly residualScale: number;
+  /** Divisor of logits; 1 = none. */
+  readonly logitScale: number;
   /** Null if all layers see all earlier tokens. */
   readonly window: WindowedLayers | null;
+  /** The last of each so many layers has no rope; null if all have it. */
+  readonly unrotatedPeriod: number | null;
 }
+
+const DEFAULT_ROPE_BASE = 10_000;
 
 export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(FAMILIES);
 
-/** Tokens that a layer sees: all before its own, or those of a sliding window. */
-export type LayerKind = 'full' | 'windowed';
+/** A layer sees all tokens before its own, or those of a sliding window; `unrotated` layers see all, without rope. */
+export type LayerKind = 'full' | 'windowed' | 'unrotated';
 
-export const layerKind = ({ window }: Architecture, layer: number): LayerKind =>
-  window !== null && (layer + 1) % window.period !== 0 ? 'windowed' : 'full';
+export function layerKind({ window, unrotatedPeriod }: Architecture, layer: number): LayerKind {
+  if (window !== null && (layer + 1) % window.period !== 0) return 'windowed';
+  return unrotatedPeriod !== null && (layer + 1) % unrotatedPeriod === 0 ? 'unrotated' : 'full';
+}
+
+/** True if outputs of attention and feed-forward are added to the residual without a norm or a factor. */
+export const addsPlainOutputs = ({ norms, residualScale }: Architecture): boolean =>
+  !norms.after && residualScale === 1;
 
 /** @throws {UnsupportedModelError} with the supported values */
 export function readArchitecture(file: ModelFile): Architecture {
@@ -92,6 +107,13 @@ export function readArchitecture(file: ModelFile): Architecture {
       throw unsupported(`${name}.${key} is ${value}, expected a positive whole number`);
     return value;
   };
+  /** Null if it is absent or 0, which means none. */
+  const factor = (key: string): number | null => {
+    const value = optional(key) ?? 0;
+    if (!Number.isFinite(value) || value < 0)
+      throw unsupported(`${name}.${key} is ${value}, expected a positive number`);
+    return value === 0 ? null : value;
+  };
   const hiddenSize = size('embedding_length');
   const numLayers = size('block_count');
   // Lists are made per block, so limit them by the file's tensors.
@@ -115,6 +137,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   const numFactors = file.tensors.get('rope_freqs.weight')?.dims[0];
   if (numFactors !== undefined && numFactors !== headSize / 2)
     throw unsupported(`rope_freqs.weight has ${numFactors} factors, a head of ${headSize} needs ${headSize / 2}`);
+  const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
     vocabSize,
@@ -125,15 +148,21 @@ export function readArchitecture(file: ModelFile): Architecture {
     numKvHeads,
     headSize,
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
-    ropeBase: optional('rope.freq_base') ?? 10_000,
+    ropeBase: optional('rope.freq_base') ?? DEFAULT_ROPE_BASE,
     ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),
     hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
-    hasHeadNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight']),
+    queryKeyNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight'])
+      ? family.queryKeyNorm
+      : null,
     hasInterleavedHeads: family.hasInterleavedHeads,
     activation: family.activation,
-    hasPostNorms: family.hasPostNorms,
-    embeddingScale: embeddingScaleOf(family, hiddenSize),
+    norms: family.norms,
+    embeddingScale: factor('embedding_scale') ?? embeddingScaleOf(family, hiddenSize),
+    attentionScale: factor('attention.scale'),
+    residualScale: factor('residual_scale') ?? 1,
+    logitScale: factor('logit_scale') ?? 1,
     window: readWindow(family, optional),
+    unrotatedPeriod: isUnrotated ? 1 : family.unrotatedPeriod,
   };
   refuseMissingTensors(file, architecture);
   refuseOtherShapes(file, architecture);
@@ -156,12 +185,13 @@ function readWindow({ windowedLayers }: Family, optional: (key: string) => numbe
   for (const [what, value] of Object.entries({ window: tokens, pattern: period }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw unsupported(`the sliding ${what} is ${value}, expected a positive whole number`);
-  return { tokens, period, ropeBase: optional('rope.freq_base_swa') ?? windowedLayers.ropeBase };
+  const ropeBase =
+    optional('rope.freq_base_swa') ?? windowedLayers.ropeBase ?? optional('rope.freq_base') ?? DEFAULT_ROPE_BASE;
+  return { tokens, period, ropeBase };
 }
 
-function refuseMissingTensors({ tensors }: ModelFile, { numLayers, hasPostNorms }: Architecture): void {
-  const norms = ['attn_norm', 'ffn_norm', ...(hasPostNorms ? POST_NORMS : [])];
-  const parts = [...norms, ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
+function refuseMissingTensors({ tensors }: ModelFile, { numLayers, norms }: Architecture): void {
+  const parts = [...normTensors(norms), ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
   const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
   const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
@@ -171,7 +201,7 @@ function refuseMissingTensors({ tensors }: ModelFile, { numLayers, hasPostNorms 
 
 /** Refuses a tensor whose numbers would be read at wrong places. */
 function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
-  const { hiddenSize, headSize, vocabSize, numLayers } = architecture;
+  const { hiddenSize, vocabSize, numLayers } = architecture;
   const check = (tensor: string, needed: readonly number[]): void => {
     const dims = tensors.get(tensor)?.dims;
     if (dims !== undefined && dims.join() !== needed.join())
@@ -182,8 +212,9 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   check('output_norm.weight', [hiddenSize]);
   for (let layer = 0; layer < numLayers; layer++) {
     const prefix = `blk.${layer}.`;
-    for (const norm of ['attn_norm', 'ffn_norm', ...POST_NORMS]) check(`${prefix}${norm}.weight`, [hiddenSize]);
-    for (const norm of ['attn_q_norm', 'attn_k_norm']) check(`${prefix}${norm}.weight`, [headSize]);
+    for (const norm of normTensors(architecture.norms)) check(`${prefix}${norm}.weight`, [hiddenSize]);
+    for (const linear of ['q', 'k'] as const)
+      check(`${prefix}attn_${linear}_norm.weight`, [queryKeyNormWidth(architecture, linear)]);
     for (const linear of LINEAR_NAMES) {
       const dims = linearDims(architecture, linear);
       check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
@@ -191,6 +222,10 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
     }
   }
 }
+
+/** Length of the norm of q or k. */
+export const queryKeyNormWidth = (architecture: Architecture, linear: 'q' | 'k'): number =>
+  architecture.queryKeyNorm === 'projection' ? linearDims(architecture, linear).out : architecture.headSize;
 
 export function linearDims(architecture: Architecture, linear: LinearName): { in: number; out: number } {
   const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize } = architecture;

@@ -1,28 +1,43 @@
 /** Activation of the gate of a feed-forward; GELU is its tanh form. */
 export type Activation = 'silu' | 'gelu';
 
-/** Traits of an architecture that its model files do not contain. Biases and norms show in the tensors. */
+/** Traits of an architecture that its model files do not contain. Biases and norms of q and k show in the tensors. */
 export interface Family {
   /** True if GGUF stores q and k rows for interleaved rope. */
   readonly hasInterleavedHeads: boolean;
   readonly activation: Activation;
-  /** True if the outputs of attention and feed-forward are RMS-normalised before they are added. */
-  readonly hasPostNorms: boolean;
+  /** RMS norms of the inputs of attention and feed-forward, and of their outputs before they are added. */
+  readonly norms: Readonly<Record<'before' | 'after', boolean>>;
+  /** Columns of q and k that one RMS norm spans, if the file has such norms. */
+  readonly queryKeyNorm: 'head' | 'projection';
   /** True if embeddings are multiplied by √H before the first block. */
   readonly scalesEmbedding: boolean;
-  /** Sliding windows that a file may set, and their defaults; null if none is supported. */
-  readonly windowedLayers: { readonly period: number; readonly ropeBase: number } | null;
+  /**
+   * Sliding windows that a file may set, and their defaults; null if none is supported. Without a rope base, windowed
+   * layers have that of the others.
+   */
+  readonly windowedLayers: { readonly period: number; readonly ropeBase: number | null } | null;
+  /** The last of each so many layers has no rope; null if all have it. */
+  readonly unrotatedPeriod: number | null;
+  /** True if `rope.scaling.finetuned`: false means that no layer has rope. */
+  readonly ropeIsOptional: boolean;
   /** Number of blocks of the one size that llama.cpp recognises by it and whose attention has another scale. */
   readonly otherScaleLayers: number | null;
+  /** Settings that a file may have in addition to those of all architectures. */
+  readonly settings: readonly string[];
 }
 
 const LLAMA: Family = {
   hasInterleavedHeads: true,
   activation: 'silu',
-  hasPostNorms: false,
+  norms: { before: true, after: false },
+  queryKeyNorm: 'head',
   scalesEmbedding: false,
   windowedLayers: null,
+  unrotatedPeriod: null,
+  ropeIsOptional: false,
   otherScaleLayers: null,
+  settings: [],
 };
 
 /** Factor of embeddings as input of the first block; 1 = none. */
@@ -35,11 +50,18 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   qwen2: { ...LLAMA, hasInterleavedHeads: false },
   qwen3: { ...LLAMA, hasInterleavedHeads: false },
   gemma3: {
+    ...LLAMA,
     hasInterleavedHeads: false,
     activation: 'gelu',
-    hasPostNorms: true,
+    norms: { before: true, after: true },
     scalesEmbedding: true,
     windowedLayers: { period: 6, ropeBase: 10_000 },
     otherScaleLayers: 62,
   },
+  granite: {
+    ...LLAMA,
+    ropeIsOptional: true,
+    settings: ['attention.scale', 'embedding_scale', 'residual_scale', 'logit_scale'],
+  },
+  smollm3: { ...LLAMA, unrotatedPeriod: 4 },
 };

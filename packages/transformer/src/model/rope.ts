@@ -10,11 +10,11 @@ export interface RopeTables {
  * Rotary position tables (RoFormer, arXiv 2104.09864).
  *
  * @param factors [D/2] divisors of the frequencies, or null
- * @returns one object for both kinds if no layer has a window
+ * @returns the object of `full` for kinds without layers
  */
 export function ropeTables(
   positions: Int32Array,
-  { headSize, ropeBase, ropeScale, window }: Architecture,
+  { headSize, ropeBase, ropeScale, window, unrotatedPeriod }: Architecture,
   factors: Float32Array | null,
 ): Readonly<Record<LayerKind, RopeTables>> {
   const half = headSize / 2;
@@ -24,7 +24,11 @@ export function ropeTables(
       Float64Array.from({ length: half }, (_, j) => frequency(j)),
     );
   const full = tables((j) => ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale);
-  return { full, windowed: window === null ? full : tables((j) => window.ropeBase ** (-j / half)) };
+  return {
+    full,
+    windowed: window === null ? full : tables((j) => window.ropeBase ** (-j / half)),
+    unrotated: unrotatedPeriod === null ? full : tables(() => 0),
+  };
 }
 
 /** @param frequencies [D/2], radians per position */

@@ -1,5 +1,6 @@
 import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
+import { NORM_TENSORS } from './architecture-limits.ts';
 import { linearDims } from './architecture.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
@@ -12,17 +13,18 @@ import { sharedFloats } from './workspace.ts';
 
 /** Norms and biases of one block, float32. H hidden size, D head size. */
 export interface BlockVectors {
-  /** [H] */
-  readonly attentionNorm: Float32Array;
-  /** [H] */
-  readonly feedForwardNorm: Float32Array;
-  /** [H] each: norms of the outputs of attention and feed-forward; null without `hasPostNorms`. */
-  readonly postNorms: Readonly<Record<'attention' | 'feedForward', Float32Array>> | null;
+  /** Norms of the inputs of attention and feed-forward; null without them. */
+  readonly normsBefore: BlockNorms | null;
+  /** Norms of their outputs; null without them. */
+  readonly normsAfter: BlockNorms | null;
   /** Biases of q, k and v, concatenated; null without `hasAttentionBias`. */
   readonly bias: Float32Array | null;
-  /** [D] each; null without `hasHeadNorm`. */
-  readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
+  /** Norms of q and k, as long as `queryKeyNormWidth`; null without them. */
+  readonly queryKeyNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
 }
+
+/** [H] each. */
+export type BlockNorms = Readonly<Record<'attention' | 'feedForward', Float32Array>>;
 
 export interface BlockWeights extends BlockVectors {
   /** Matrices [out, in] with room for an adapter; q and k in half-rotation order. */
@@ -34,7 +36,7 @@ export interface ModelWeights {
   /** [V, H], shared memory */
   readonly embedding: Float32Array;
   readonly blocks: readonly BlockWeights[];
-  /** [H] */
+  /** [H], divided by the divisor of logits, which follow it linearly. */
   readonly outputNorm: Float32Array;
   /** [V, H], shared memory; the same array as `embedding` if the model ties them. */
   readonly output: Float32Array;
@@ -119,7 +121,7 @@ function readRest(
       ...readBlockVectors(file, architecture, layer),
       matrices: matricesOf(layer),
     })),
-    outputNorm: file.readF32('output_norm.weight'),
+    outputNorm: readOutputNorm(file, architecture),
     ropeFactors: file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null,
   };
 }
@@ -128,16 +130,25 @@ type FloatFile = Pick<GgufFile, 'readF32'>;
 
 export function readBlockVectors(file: FloatFile, architecture: Architecture, layer: number): BlockVectors {
   const read = (name: string) => file.readF32(`blk.${layer}.${name}`);
+  const norms = (place: keyof typeof NORM_TENSORS): BlockNorms | null => {
+    const { attention, feedForward } = NORM_TENSORS[place];
+    if (!architecture.norms[place]) return null;
+    return { attention: read(`${attention}.weight`), feedForward: read(`${feedForward}.weight`) };
+  };
   const bias = (linear: LinearName) => inHalves(read(`${GGUF_LINEARS[linear]}.bias`), linear, architecture, 1);
   return {
-    attentionNorm: read('attn_norm.weight'),
-    feedForwardNorm: read('ffn_norm.weight'),
-    postNorms: architecture.hasPostNorms
-      ? { attention: read('post_attention_norm.weight'), feedForward: read('post_ffw_norm.weight') }
-      : null,
+    normsBefore: norms('before'),
+    normsAfter: norms('after'),
     bias: architecture.hasAttentionBias ? joined(ATTENTION.map(bias)) : null,
-    headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
+    queryKeyNorms:
+      architecture.queryKeyNorm === null ? null : { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') },
   };
+}
+
+/** [H], divided by the divisor of logits: the product with the vocabulary is linear. */
+export function readOutputNorm(file: FloatFile, { logitScale }: Architecture): Float32Array {
+  const norm = file.readF32('output_norm.weight');
+  return logitScale === 1 ? norm : norm.map((value) => value / logitScale);
 }
 
 export interface ProjectionMatrix {

@@ -2,6 +2,7 @@
 export {
   architectureMetadata,
   TINY_ARCHITECTURES,
+  type TinyName,
   TINY_CHAT_TEMPLATE,
   tinyTensors,
   writeTinyGguf,

@@ -29,25 +29,30 @@ export function plainLogprobs(
   const caches = Array.from({ length: numLayers }, (): { k: number[]; v: number[] }[] => []);
   return tokenIds.map((id, position) => {
     let x = Array.from(weights.embedding.subarray(id * H, (id + 1) * H), (value) => value * embeddingScale);
+    const normOr = (row: number[], weight: Float32Array | undefined) =>
+      weight === undefined ? row : norm(row, weight);
     for (const [layer, block] of weights.blocks.entries()) {
       const linear = linearsOf(architecture, block);
-      const h = norm(x, block.attentionNorm);
+      const { normsBefore, normsAfter } = block;
+      const scaled = (row: number[]) => row.map((value) => value * architecture.residualScale);
+      const h = normOr(x, normsBefore?.attention);
       const [q, k, v] = attentionInput(architecture, weights, block, { layer, position, qkv: linear('qkv', h) });
       caches[layer]!.push({ k, v });
       const { window } = architecture;
       const isWindowed = layerKind(architecture, layer) === 'windowed';
       const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
       const attended = linear('o', attend(architecture, q, seen));
-      x = sum(x, block.postNorms === null ? attended : norm(attended, block.postNorms.attention));
-      const h2 = norm(x, block.feedForwardNorm);
+      x = sum(x, scaled(normOr(attended, normsAfter?.attention)));
+      const h2 = normOr(x, normsBefore?.feedForward);
       const up = linear('up', h2);
       const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
       const back = linear(
         'down',
         linear('gate', h2).map((g, i) => activate(g) * up[i]!),
       );
-      x = sum(x, block.postNorms === null ? back : norm(back, block.postNorms.feedForward));
+      x = sum(x, scaled(normOr(back, normsAfter?.feedForward)));
     }
+    // The output norm has the divisor of logits.
     return logSoftmax(multiply(weights.output, norm(x, weights.outputNorm)));
   });
 }
@@ -77,37 +82,51 @@ const linearsOf = (architecture: Architecture, block: BlockWeights) => (name: Pr
 function attentionInput(
   architecture: Architecture,
   { ropeFactors }: ModelWeights,
-  { bias, headNorms }: BlockWeights,
+  { bias, queryKeyNorms }: BlockWeights,
   { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
 ): [q: number[], k: number[], v: number[]] {
   const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeBase, ropeScale, window } = architecture;
   const y = qkv.map((value, i) => value + (bias?.[i] ?? 0));
-  const isWindowed = layerKind(architecture, layer) === 'windowed';
-  const frequency = (j: number) =>
-    isWindowed ? window!.ropeBase ** ((-2 * j) / D) : ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
-  const rotated = (part: number[], weight: Float32Array | undefined) =>
-    Array.from({ length: part.length / D }, (_, head) => {
-      const own = part.slice(head * D, (head + 1) * D);
-      const z = weight === undefined ? own : rmsNorm(own, weight, rmsEpsilon);
+  const kind = layerKind(architecture, layer);
+  const frequency = (j: number) => {
+    if (kind === 'unrotated') return 0;
+    if (kind === 'windowed') return window!.ropeBase ** ((-2 * j) / D);
+    return ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
+  };
+  const normalised = (part: number[], weight: Float32Array | undefined) =>
+    weight === undefined
+      ? part
+      : Array.from({ length: part.length / weight.length }, (_, i) =>
+          rmsNorm(part.slice(i * weight.length, (i + 1) * weight.length), weight, rmsEpsilon),
+        ).flat();
+  const rotated = (part: number[], weight: Float32Array | undefined) => {
+    const heads = normalised(part, weight);
+    return Array.from({ length: part.length / D }, (_, head) => {
+      const z = heads.slice(head * D, (head + 1) * D);
       return z.map((value, i) => {
         const angle = position * frequency(i % (D / 2));
         const other = i < D / 2 ? -z[i + D / 2]! : z[i - D / 2]!;
         return value * Math.cos(angle) + other * Math.sin(angle);
       });
     }).flat();
+  };
   const [endOfQ, endOfK] = [numHeads * D, (numHeads + numKvHeads) * D];
-  return [rotated(y.slice(0, endOfQ), headNorms?.q), rotated(y.slice(endOfQ, endOfK), headNorms?.k), y.slice(endOfK)];
+  return [
+    rotated(y.slice(0, endOfQ), queryKeyNorms?.q),
+    rotated(y.slice(endOfQ, endOfK), queryKeyNorms?.k),
+    y.slice(endOfK),
+  ];
 }
 
 function attend(
-  { numHeads, numKvHeads, headSize: D }: Architecture,
+  { numHeads, numKvHeads, headSize: D, attentionScale }: Architecture,
   q: number[],
   seen: readonly { k: number[]; v: number[] }[],
 ): number[] {
   return Array.from({ length: numHeads }, (_, head) => {
     const first = Math.floor((head * numKvHeads) / numHeads) * D;
     const query = q.slice(head * D, (head + 1) * D);
-    const scores = seen.map(({ k }) => dot(query, k.slice(first, first + D)) / Math.sqrt(D));
+    const scores = seen.map(({ k }) => dot(query, k.slice(first, first + D)) * (attentionScale ?? 1 / Math.sqrt(D)));
     const weights = logSoftmax(scores).map(Math.exp);
     return Array.from({ length: D }, (__, d) =>
       dot(

@@ -2,12 +2,15 @@ import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainya
 import { linearDims, type Architecture } from '../model/architecture.ts';
 import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
+import { NORM_TENSORS } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
+export type TinyName = 'llama' | 'qwen2' | 'qwen3' | 'gemma3' | 'granite' | 'smollm3';
+
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
-export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3' | 'gemma3', Architecture>> = {
+export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
   llama: { ...TINY_ARCHITECTURE, vocabSize: 256 + CONTROL_TOKENS.length },
   qwen2: {
     ...TINY_ARCHITECTURE,
@@ -20,7 +23,7 @@ export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3' | '
     ...TINY_ARCHITECTURE,
     name: 'qwen3',
     vocabSize: 256 + CONTROL_TOKENS.length,
-    hasHeadNorm: true,
+    queryKeyNorm: 'head',
     hasInterleavedHeads: false,
   },
   gemma3: {
@@ -29,12 +32,29 @@ export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3' | '
     vocabSize: 256 + CONTROL_TOKENS.length,
     // The last of three layers sees all tokens.
     numLayers: 3,
-    hasHeadNorm: true,
+    queryKeyNorm: 'head',
     hasInterleavedHeads: false,
     activation: 'gelu',
-    hasPostNorms: true,
+    norms: { before: true, after: true },
     embeddingScale: Math.fround(Math.sqrt(TINY_ARCHITECTURE.hiddenSize)),
     window: { tokens: 21, period: 3, ropeBase: 1000 },
+  },
+  granite: {
+    ...TINY_ARCHITECTURE,
+    name: 'granite',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    embeddingScale: 3,
+    attentionScale: 0.25,
+    residualScale: 0.5,
+    logitScale: 2,
+  },
+  smollm3: {
+    ...TINY_ARCHITECTURE,
+    name: 'smollm3',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    // The last one has no rope.
+    numLayers: 4,
+    unrotatedPeriod: 4,
   },
 };
 
@@ -74,6 +94,8 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
     [`${a.name}.rope.freq_base`]: a.ropeBase,
     [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
+    ...scaleMetadata(a),
+    ...(a.unrotatedPeriod === 1 ? { [`${a.name}.rope.scaling.finetuned`]: false } : {}),
     ...(a.window === null
       ? {}
       : {
@@ -81,6 +103,16 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
           [`${a.name}.attention.sliding_window_pattern`]: { u32: a.window.period },
           [`${a.name}.rope.freq_base_swa`]: a.window.ropeBase,
         }),
+  };
+}
+
+function scaleMetadata(a: Architecture): Record<string, GgufWritableValue> {
+  if (a.name !== 'granite') return {};
+  return {
+    'granite.embedding_scale': a.embeddingScale,
+    'granite.attention.scale': a.attentionScale ?? 0,
+    'granite.residual_scale': a.residualScale,
+    'granite.logit_scale': a.logitScale,
   };
 }
 
@@ -114,18 +146,25 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
   return [
     { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
     ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
-    vector('output_norm.weight', weights.outputNorm),
+    vector(
+      'output_norm.weight',
+      weights.outputNorm.map((value) => value * a.logitScale),
+    ),
     ...weights.blocks.flatMap((block, layer) => {
       const prefix = `blk.${layer}`;
       return [
-        vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
-        vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
-        ...(block.postNorms === null
-          ? []
-          : [
-              vector(`${prefix}.post_attention_norm.weight`, block.postNorms.attention),
-              vector(`${prefix}.post_ffw_norm.weight`, block.postNorms.feedForward),
-            ]),
+        ...(
+          [
+            ['before', block.normsBefore],
+            ['after', block.normsAfter],
+          ] as const
+        ).flatMap(([place, norms]) =>
+          norms === null
+            ? []
+            : (['attention', 'feedForward'] as const).map((of) =>
+                vector(`${prefix}.${NORM_TENSORS[place][of]}.weight`, norms[of]),
+              ),
+        ),
         ...PROJECTION_NAMES.flatMap((projection) => {
           let row = 0;
           return PROJECTIONS[projection].flatMap((linear) => {
@@ -144,7 +183,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
             ];
           });
         }),
-        ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
+        ...Object.entries(block.queryKeyNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),
       ];

@@ -1,6 +1,6 @@
 /** A random two-layer model, small enough for finite differences, with every feature of an architecture on request. */
 import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
+import { linearDims, queryKeyNormWidth } from '../model/architecture.ts';
 import { DEFAULT_LORA_CONFIG } from '../model/lora-config.ts';
 import { projectionDims } from '../model/projections.ts';
 import type { BlockWeights, ModelWeights } from '../model/weights.ts';
@@ -20,12 +20,16 @@ export const TINY_ARCHITECTURE: Architecture = {
   ropeBase: 10_000,
   ropeScale: 1,
   hasAttentionBias: false,
-  hasHeadNorm: false,
+  queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',
-  hasPostNorms: false,
+  norms: { before: true, after: false },
   embeddingScale: 1,
+  attentionScale: null,
+  residualScale: 1,
+  logitScale: 1,
   window: null,
+  unrotatedPeriod: null,
 };
 
 export type Random = () => number;
@@ -43,18 +47,20 @@ const randoms = (random: Random, length: number, scale: number, offset = 0) =>
   Float32Array.from({ length }, () => offset + scale * random());
 
 export function tinyWeights(architecture: Architecture, random: Random): ModelWeights {
-  const { vocabSize, hiddenSize, headSize, numLayers } = architecture;
+  const { vocabSize, hiddenSize, numLayers, queryKeyNorm } = architecture;
   const norm = (length: number) => randoms(random, length, 0.3, 1);
+  const norms = (place: 'before' | 'after') =>
+    architecture.norms[place] ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null;
+  const ofQueries = (linear: 'q' | 'k') => norm(queryKeyNormWidth(architecture, linear));
   const block = (): BlockWeights => ({
-    attentionNorm: norm(hiddenSize),
-    feedForwardNorm: norm(hiddenSize),
+    normsBefore: norms('before'),
     matrices: wideMatrices(architecture, DEFAULT_LORA_CONFIG, (linear) => {
       const dims = linearDims(architecture, linear);
       return randoms(random, dims.in * dims.out, 2 / Math.sqrt(dims.in));
     }),
-    postNorms: architecture.hasPostNorms ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null,
+    normsAfter: norms('after'),
     bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
-    headNorms: architecture.hasHeadNorm ? { q: norm(headSize), k: norm(headSize) } : null,
+    queryKeyNorms: queryKeyNorm === null ? null : { q: ofQueries('q'), k: ofQueries('k') },
   });
   const embedding = randoms(random, vocabSize * hiddenSize, 1);
   const output = sharedFloats(vocabSize * hiddenSize);
@@ -62,7 +68,7 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
   return {
     embedding,
     blocks: Array.from({ length: numLayers }, block),
-    outputNorm: norm(hiddenSize),
+    outputNorm: norm(hiddenSize).map((value) => value / architecture.logitScale),
     output,
     ropeFactors: null,
   };

@@ -1,3 +1,4 @@
+import type { Architecture } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 
 /** Tensors outside the blocks. */
@@ -20,22 +21,22 @@ const PARTS: Readonly<Record<string, string>> = {
   ffn_gate: 'mlp.gate_proj',
   ffn_up: 'mlp.up_proj',
   ffn_down: 'mlp.down_proj',
-};
-
-/** The same with norms after attention and feed-forward, which change the meaning of a name. */
-const PARTS_WITH_POST_NORMS: Readonly<Record<string, string>> = {
-  ...PARTS,
   post_attention_norm: 'post_attention_layernorm',
-  ffn_norm: 'pre_feedforward_layernorm',
   post_ffw_norm: 'post_feedforward_layernorm',
 };
 
+/** The same with norms before and after attention and feed-forward, which change the meaning of a name. */
+const PARTS_WITH_FOUR_NORMS: Readonly<Record<string, string>> = {
+  ...PARTS,
+  ffn_norm: 'pre_feedforward_layernorm',
+};
+
 /** @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name */
-export function huggingFaceName(ggufName: string, hasPostNorms = false): string {
+export function huggingFaceName(ggufName: string, norms: Architecture['norms']): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];
-  const parts = hasPostNorms ? PARTS_WITH_POST_NORMS : PARTS;
+  const parts = norms.before && norms.after ? PARTS_WITH_FOUR_NORMS : PARTS;
   const inner = part === undefined ? undefined : parts[part];
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(

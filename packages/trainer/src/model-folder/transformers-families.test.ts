@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
+import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
+import { expect, test } from 'vitest';
+import { TRANSFORMERS_FAMILIES } from './transformers-families.ts';
+
+const GUIDE = join(import.meta.dirname, '../../../../docs/guide/your-own-model.md');
+
+test('each trainable architecture has a family of transformers, a tiny model and a row of the guide', () => {
+  const families = Object.entries(TRANSFORMERS_FAMILIES);
+  expect(new Set(families.map(([, { architecture }]) => architecture))).toEqual(new Set(TRAINABLE_ARCHITECTURES));
+  const tiny = Object.values(TINY_ARCHITECTURES).map(({ name }) => name);
+  expect(new Set(tiny)).toEqual(new Set(TRAINABLE_ARCHITECTURES));
+  const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| [^|]+ \| `(\w+)` \| `(\w+)` \| `(\w+ForCausalLM)` \|$/gm);
+  expect(Array.from(rows, ([, ...cells]) => cells)).toEqual(
+    families.map(([modelType, { architecture, className }]) => [modelType, architecture, className]),
+  );
+});

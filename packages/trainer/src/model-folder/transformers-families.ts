@@ -1,0 +1,189 @@
+import { type Architecture, layerKind, type WindowedLayers } from '@trainyard/transformer';
+import { CONFIG_FILE, decimal, type Fields, flag, real, whole } from './config-fields.ts';
+import { unsupportedFolder } from './model-folder-error.ts';
+
+/** A family as transformers saves it. */
+export interface TransformersFamily {
+  /** Name of its architecture in GGUF. */
+  readonly architecture: string;
+  /** transformers' class. */
+  readonly className: string;
+  /** True if it has sliding windows, by which it differs from another family of the architecture. */
+  readonly hasWindows: boolean;
+  /** Norms of q and k, which its models always or never have. */
+  readonly queryKeyNorm: Architecture['queryKeyNorm'];
+  /** True for biases of q, k and v alone, without a setting. */
+  readonly hasQkvBias: boolean;
+  /** Default of `head_dim`; null: hidden size / heads. */
+  readonly headSize: number | null;
+  /** Default of `tie_word_embeddings`, which transformers leaves out if it is true. */
+  readonly isTied: boolean;
+  /** transformers adds it to the weights of norms. */
+  readonly normOffset: number;
+  /** Traits that its configuration sets in addition to the common ones. @throws {ModelFolderError} */
+  readonly traits: (fields: Fields, numLayers: number) => Partial<Architecture>;
+  /** Settings for these traits, and others that its class needs. */
+  readonly fields: (architecture: Architecture) => object;
+}
+
+const LLAMA: TransformersFamily = {
+  architecture: 'llama',
+  className: 'LlamaForCausalLM',
+  hasWindows: false,
+  queryKeyNorm: null,
+  hasQkvBias: false,
+  headSize: null,
+  isTied: false,
+  normOffset: 0,
+  traits: () => ({}),
+  fields: ({ hasAttentionBias }) => ({ hidden_act: 'silu', attention_bias: hasAttentionBias, mlp_bias: false }),
+};
+
+/** Families by their `model_type`. */
+export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>> = {
+  llama: LLAMA,
+  qwen2: {
+    ...LLAMA,
+    architecture: 'qwen2',
+    className: 'Qwen2ForCausalLM',
+    hasQkvBias: true,
+    fields: () => ({ hidden_act: 'silu', use_sliding_window: false }),
+  },
+  qwen3: {
+    ...LLAMA,
+    architecture: 'qwen3',
+    className: 'Qwen3ForCausalLM',
+    queryKeyNorm: 'head',
+    headSize: 128,
+    fields: ({ hasAttentionBias }) => ({
+      hidden_act: 'silu',
+      attention_bias: hasAttentionBias,
+      use_sliding_window: false,
+    }),
+  },
+  gemma3_text: {
+    ...LLAMA,
+    architecture: 'gemma3',
+    className: 'Gemma3ForCausalLM',
+    hasWindows: true,
+    queryKeyNorm: 'head',
+    headSize: 256,
+    isTied: true,
+    normOffset: 1,
+    traits: gemma3Traits,
+    fields: gemma3Fields,
+  },
+  granite: {
+    ...LLAMA,
+    architecture: 'granite',
+    className: 'GraniteForCausalLM',
+    traits: (fields) => ({
+      embeddingScale: multiplier(fields, 'embedding_multiplier'),
+      attentionScale: multiplier(fields, 'attention_multiplier'),
+      residualScale: multiplier(fields, 'residual_multiplier'),
+      logitScale: multiplier(fields, 'logits_scaling'),
+    }),
+    fields: (architecture) => ({
+      ...LLAMA.fields(architecture),
+      embedding_multiplier: decimal(architecture.embeddingScale),
+      attention_multiplier: decimal(architecture.attentionScale ?? 1 / Math.sqrt(architecture.headSize)),
+      residual_multiplier: decimal(architecture.residualScale),
+      logits_scaling: decimal(architecture.logitScale),
+    }),
+  },
+  smollm3: {
+    ...LLAMA,
+    architecture: 'smollm3',
+    className: 'SmolLM3ForCausalLM',
+    isTied: true,
+    traits: smolLm3Traits,
+    fields: (architecture) => ({
+      ...LLAMA.fields(architecture),
+      use_sliding_window: false,
+      no_rope_layers: ropeOfLayers(architecture),
+      layer_types: layerTypes(architecture),
+    }),
+  },
+};
+
+const multiplier = (fields: Fields, name: string): number => real(fields, name, [1e-9, 1e9], 1);
+
+const layerTypes = (architecture: Architecture): string[] =>
+  Array.from({ length: architecture.numLayers }, (_, layer) =>
+    layerKind(architecture, layer) === 'windowed' ? 'sliding_attention' : 'full_attention',
+  );
+
+/** 1 for layers with rope, 0 for the others. */
+const ropeOfLayers = (architecture: Architecture): number[] =>
+  Array.from({ length: architecture.numLayers }, (_, layer) =>
+    layerKind(architecture, layer) === 'unrotated' ? 0 : 1,
+  );
+
+/** GGUF has no setting for other layers. */
+function smolLm3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
+  const period = 4;
+  const stated = fields['no_rope_layers'];
+  const expected = Array.from({ length: numLayers }, (_, layer) => ((layer + 1) % period === 0 ? 0 : 1));
+  const isUsual = Array.isArray(stated)
+    ? stated.join() === expected.join()
+    : whole(fields, 'no_rope_layer_interval', [1, 512], period) === period;
+  if (!isUsual) throw unsupportedFolder('of smollm3 models, those without rope in every fourth layer are supported');
+  return { unrotatedPeriod: period };
+}
+
+/** Windowed layers between full ones of one period. @throws {ModelFolderError} for another order */
+function windowOf(fields: Fields, numLayers: number, defaults: { period: number; ropeBase: number }): WindowedLayers {
+  const stated = fields['layer_types'];
+  const isWindowed = Array.isArray(stated)
+    ? stated.map((type) => type === 'sliding_attention')
+    : Array.from({ length: numLayers }, (_, layer) => (layer + 1) % defaults.period !== 0);
+  // Without a full layer, a period longer than the model.
+  const period = isWindowed.indexOf(false) + 1 || numLayers + 1;
+  if (
+    isWindowed.length !== numLayers ||
+    isWindowed.some((windowed, layer) => windowed !== ((layer + 1) % period !== 0))
+  )
+    throw unsupportedFolder(
+      `of ${CONFIG_FILE}, \`layer_types\` must have a full layer after the same number of windowed ones`,
+    );
+  return { tokens: whole(fields, 'sliding_window', [1, 1 << 27]), period, ropeBase: defaults.ropeBase };
+}
+
+function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
+  for (const name of ['attn_logit_softcapping', 'final_logit_softcapping'])
+    if ((fields[name] ?? null) !== null) throw unsupportedFolder(`\`${name}\` in ${CONFIG_FILE} is not supported`);
+  if (flag(fields, 'use_bidirectional_attention'))
+    throw unsupportedFolder('`use_bidirectional_attention` is not supported');
+  const scalar = real(fields, 'query_pre_attn_scalar', [1e-9, 1e9], 256);
+  if (scalar !== (fields['head_dim'] ?? 256))
+    throw unsupportedFolder(`\`query_pre_attn_scalar\` is ${scalar}; only the size of a head is supported`);
+  const period = whole(fields, '_sliding_window_pattern', [1, 512], 6);
+  const ropeBase = real(fields, 'rope_local_base_freq', [1, 1e12], 10_000);
+  return { window: windowOf(fields, numLayers, { period, ropeBase }) };
+}
+
+function gemma3Fields(architecture: Architecture): object {
+  const { hasAttentionBias, headSize, window } = architecture;
+  return {
+    hidden_activation: 'gelu_pytorch_tanh',
+    attention_bias: hasAttentionBias,
+    query_pre_attn_scalar: headSize,
+    attn_logit_softcapping: null,
+    final_logit_softcapping: null,
+    layer_types: layerTypes(architecture),
+    ...(window === null ? {} : { sliding_window: window.tokens, rope_local_base_freq: decimal(window.ropeBase) }),
+  };
+}
+
+/** Family whose class computes it; undefined without one. */
+export function transformersFamily(
+  architecture: Architecture,
+): (TransformersFamily & { readonly modelType: string }) | undefined {
+  const { name, queryKeyNorm, window } = architecture;
+  const [modelType, family] =
+    Object.entries(TRANSFORMERS_FAMILIES)
+      .filter(([, own]) => own.architecture === name && own.queryKeyNorm === queryKeyNorm)
+      .toSorted(([, a], [, b]) => Number(a.hasWindows) - Number(b.hasWindows))
+      .find(([, { hasWindows }]) => window === null || hasWindows) ?? [];
+  return modelType === undefined || family === undefined ? undefined : { ...family, modelType };
+}
