@@ -30,7 +30,7 @@ export class SeededDashboard {
 
   /** @param changes to its run of 12 steps */
   static async open(changes: Partial<SeededRun> = {}): Promise<SeededDashboard> {
-    const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-'));
+    const { dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-')) } = changes;
     const run = { dataDirectory, numSteps: NUM_STEPS, numGroups: 3, groupSize: 4, name: 'short-answers' };
     const modelId = await seedRun({ ...run, hasPausedJob: true, ...changes });
     const environment = { TRAINYARD_PORT: String(await freePort()) };

@@ -68,6 +68,8 @@ export type {
   TokenLogprobEntry,
   TokenSequenceObject,
   TrainingEventObject,
+  TrainingExampleList,
+  TrainingExamplesQuery,
   TrainingJobObject,
   TrainingJobPageQuery,
   TrainingQueueObject,

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ChatCompletionChunk } from '@trainyard/sdk';
+import type { ChatCompletionChunk, ChatMessageBody } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 
@@ -31,4 +31,11 @@ export async function streamChat(
   };
   // A started stream has no time limit.
   return await client.chat.completions.create(whole, { signal, timeoutMs: 600_000, maxRetries: 0 });
+}
+
+/** The most likely reply to a prompt, at most 96 tokens. */
+export async function sampleReply(model: string, messages: readonly object[]): Promise<string> {
+  const body = { model, temperature: 0, max_tokens: 96, stream: false } as const;
+  const answer = await client.chat.completions.create({ ...body, messages: messages as readonly ChatMessageBody[] });
+  return answer.choices[0]?.message.content ?? '';
 }

@@ -26,6 +26,15 @@ export function jobQuery(jobId: string) {
   });
 }
 
+/** First conversations of a supervised job. */
+export function examplesQuery(jobId: string) {
+  return queryOptions({
+    queryKey: ['jobs', jobId, 'examples'],
+    queryFn: ({ signal }) => client.trainingJobs.examples(jobId, {}, { signal }),
+    staleTime: Infinity,
+  });
+}
+
 /** Unfinished jobs, each with its place in the whole queue. */
 export const queueQuery = queryOptions({
   queryKey: ['jobs', 'queue'],

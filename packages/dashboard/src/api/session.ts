@@ -1,4 +1,4 @@
-import { queryOptions } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import type { SessionObject } from '@trainyard/sdk';
 
 import { client } from './client.ts';
@@ -10,6 +10,14 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => client.sessions.retrieve({ signal }),
   staleTime: 60_000,
 });
+
+export type Scope = NonNullable<SessionObject['key']>['scopes'][number];
+
+/** Returns true if the signed-in key may do what needs a scope; `admin` includes the others. */
+export function useMay(scope: Scope): boolean {
+  const scopes = useQuery(sessionQuery).data?.key?.scopes ?? [];
+  return scopes.includes(scope) || scopes.includes('admin');
+}
 
 /** @param proof a key, or the code of a sign-in link @throws {AuthenticationError} if it is not valid */
 export async function signIn(proof: { key: string } | { code: string }): Promise<void> {

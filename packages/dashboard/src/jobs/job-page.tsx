@@ -1,5 +1,6 @@
 import './jobs.css';
 import { useQuery } from '@tanstack/react-query';
+import type { TrainingJobObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { jobQuery } from '../api/jobs.ts';
@@ -8,14 +9,14 @@ import { modelQuery } from '../api/models.ts';
 import { type Fact, Facts } from '../components/facts.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
-import { formatDuration } from '../components/numbers.ts';
+import { formatCount, formatDuration } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
 import { JobControls } from './job-controls.tsx';
 import { JobEvents } from './job-events.tsx';
 import { JobProgress } from './job-progress.tsx';
-import { jobState } from './job-state.ts';
+import { isLive, jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
 import { shownName } from '../components/shown-name.ts';
 
@@ -61,8 +62,7 @@ export function JobPage({ jobId }: { jobId: string }) {
           <JobEvents events={events} />
         </section>
         <section>
-          <h2>Groups</h2>
-          <Outcomes outcomes={job.group_outcomes} />
+          <JobData job={job} />
           <h2>Settings</h2>
           <dl className="config-list">
             {Object.entries(job.config).map(([name, value]) => (
@@ -81,9 +81,45 @@ export function JobPage({ jobId }: { jobId: string }) {
   );
 }
 
+/** What a job learns from: groups by outcome, or a file of conversations. */
+function JobData({ job }: { job: TrainingJobObject }) {
+  if (job.kind === 'rl')
+    return (
+      <>
+        <h2>Groups</h2>
+        <Outcomes outcomes={job.group_outcomes} isLive={isLive(job)} />
+      </>
+    );
+  const dropped = Object.entries((job.counts?.['dropped_trajectories'] ?? {}) as Record<string, number>);
+  return (
+    <>
+      <h2>Conversations</h2>
+      <dl className="config-list">
+        {job.training_data === null ? null : (
+          <>
+            <dt>file</dt>
+            <dd className="mono">{shownName(job.training_data.url)}</dd>
+            <dt>lines</dt>
+            <dd>{formatCount(job.training_data.num_lines)}</dd>
+          </>
+        )}
+        {dropped.map(([reason, count]) =>
+          count === 0 ? null : (
+            <div key={reason} style={{ display: 'contents' }}>
+              <dt>not trained: {reason.replaceAll('_', ' ')}</dt>
+              <dd>{formatCount(count)}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+    </>
+  );
+}
+
 /** Number of groups per outcome; null before the job has started. */
-function Outcomes({ outcomes }: { outcomes: readonly string[] | null }) {
-  if (outcomes === null) return <p className="soft">Available once the job starts.</p>;
+function Outcomes({ outcomes, isLive: isComing }: { outcomes: readonly string[] | null; isLive: boolean }) {
+  if (outcomes === null)
+    return <p className="soft">{isComing ? 'Available once the job starts.' : 'The job ended before it started.'}</p>;
   const counts = new Map<string, number>();
   for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   return (

@@ -1,4 +1,4 @@
-import type { ModelDetailsObject } from '@trainyard/sdk';
+import type { ModelDetailsObject, SeriesObject } from '@trainyard/sdk';
 
 import { type Fact, Facts } from '../components/facts.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
@@ -8,13 +8,16 @@ import { Ago } from '../components/time.tsx';
 /** The main figures of a model. */
 export function ModelFacts({
   model,
-  firstReward,
-  gap,
+  firstReward = null,
+  gap = null,
+  loss,
 }: {
   model: ModelDetailsObject;
-  firstReward: number | null;
+  firstReward?: number | null;
   /** Mean log-probability gap of the last fresh rollouts. */
-  gap: number | null;
+  gap?: number | null;
+  /** Of a model that learns from conversations, over gradient steps. */
+  loss?: SeriesObject | undefined;
 }) {
   const { reward } = model;
   const facts: Fact[] = [
@@ -28,6 +31,18 @@ export function ModelFacts({
               <>
                 {formatValue(reward.value)}{' '}
                 {firstReward === null ? null : <small>from {formatValue(firstReward)}</small>}
+              </>
+            ),
+          },
+        ]),
+    ...(loss === undefined || loss.mean.length === 0
+      ? []
+      : [
+          {
+            name: 'Loss',
+            value: (
+              <>
+                {formatValue(loss.mean.at(-1)!)} <small>from {formatValue(loss.mean[0]!)}</small>
               </>
             ),
           },

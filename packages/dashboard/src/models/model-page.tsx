@@ -4,6 +4,7 @@ import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { modelQuery } from '../api/models.ts';
+import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from '../jobs/job-table.tsx';
@@ -13,11 +14,15 @@ import { ModelActions } from './model-actions.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
 import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
+import { SupervisedOverview } from './supervised-overview.tsx';
+import type { ModelKind } from './model-kind.ts';
+import { useModelKind } from './use-model-kind.ts';
 import { shownName } from '../components/shown-name.ts';
 
 /** One model and its training progress. */
 export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string | undefined }) {
   const { data: model, error } = useQuery(modelQuery(modelId));
+  const kind = useModelKind(modelId);
   const base = `/models/${encodeURIComponent(modelId)}`;
   if (model === undefined)
     return (
@@ -40,29 +45,35 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
         {MODEL_TABS.map(({ path, text }) => (
           <Link
             key={path}
-            href={path === '' ? base : `${base}/${path}`}
+            href={
+              path === '' ? base : `${base}/${path}${path === 'charts' && kind === 'sft' ? '?axis=gradient_step' : ''}`
+            }
             aria-current={path === tab ? 'page' : undefined}
           >
             {text}
           </Link>
         ))}
       </nav>
-      <ModelTab model={model} tab={tab} />
+      <ModelTab model={model} kind={kind} tab={tab} />
     </Page>
   );
 }
 
-function ModelTab({ model, tab }: { model: ModelDetailsObject; tab: string }) {
+function ModelTab({ model, kind, tab }: { model: ModelDetailsObject; kind: ModelKind; tab: string }) {
   switch (tab) {
     case 'charts':
       return <ChartsTab model={model} />;
     case 'rollouts':
-      return <RolloutsTab model={model} />;
+      return kind === 'sft' ? (
+        <Empty title="No rollouts">This model learns from conversations, which are not sampled from it.</Empty>
+      ) : (
+        <RolloutsTab model={model} />
+      );
     case 'checkpoints':
       return <CheckpointsTab model={model} />;
     case 'jobs':
       return <JobTable modelId={model.id} />;
     default:
-      return <OverviewTab model={model} />;
+      return kind === 'sft' ? <SupervisedOverview model={model} /> : <OverviewTab model={model} />;
   }
 }

@@ -105,6 +105,7 @@ const job = {
   start_step: 3,
   error_message: null,
   config: { learning_rate: 1e-4 },
+  training_data: null,
   ignored_config_keys: [],
   num_gradient_steps_done: 1,
   counts: null,
@@ -394,6 +395,21 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
     },
   },
   resumeTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued' } },
+  listTrainingExamples: {
+    path: { job_id: JOB_ID },
+    query: { limit: 3 },
+    answer: {
+      object: 'list',
+      data: [
+        {
+          messages: [
+            { role: 'user', content: 'What is the capital of Zubrovia?' },
+            { role: 'assistant', content: 'Kelmar.' },
+          ],
+        },
+      ],
+    },
+  },
   listTrainingEvents: {
     path: { job_id: JOB_ID },
     query: { limit: 100 },

@@ -249,6 +249,13 @@ export const TrainingJobSchema = Type.Object(
       type: 'object',
       description: 'All settings, including defaults.',
     }),
+    training_data: nullable(
+      Type.Object({
+        url: Type.String({ description: '`training_data_url` without its query, user and inline data.' }),
+        num_lines: Type.Integer({ minimum: 1, description: 'Number of conversations.' }),
+      }),
+      { description: 'Data of a supervised job. Null for jobs on trajectories, and for jobs of earlier versions.' },
+    ),
     ignored_config_keys: Type.Array(Type.String(), {
       description: 'Keys of settings without effect: unknown to this version, meant for other trainers, or unused.',
     }),
@@ -268,6 +275,24 @@ export const TrainingJobSchema = Type.Object(
 );
 export type TrainingJobObject = Static<typeof TrainingJobSchema>;
 export const TrainingJobPageSchema = listPageSchema('TrainingJobPage', TrainingJobSchema);
+
+/** Query of the first lines of a supervised job's data. */
+export const TrainingExamplesQuerySchema = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, default: 3, description: 'Maximum number of lines.' })),
+});
+export type TrainingExamplesQuery = Static<typeof TrainingExamplesQuerySchema>;
+
+export const TrainingExampleListSchema = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(Type.Unsafe<{ messages: Record<string, unknown>[]; tools?: unknown[] }>({ type: 'object' }), {
+      description:
+        'First conversations of the data, as submitted. Empty for jobs on trajectories, and if the data were removed.',
+    }),
+  },
+  { title: 'TrainingExampleList' },
+);
+export type TrainingExampleList = Static<typeof TrainingExampleListSchema>;
 
 /**
  * Order of events: `training_started` once, then `gradient_step` × num_sequences, then one end event; a

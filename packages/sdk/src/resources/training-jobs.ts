@@ -3,6 +3,8 @@ import type {
   CreateTrainingJobRequest,
   PageQuery,
   TrainingEventObject,
+  TrainingExampleList,
+  TrainingExamplesQuery,
   TrainingJobObject,
   TrainingJobPageQuery,
   TrainingQueueObject,
@@ -73,6 +75,15 @@ export class TrainingJobs {
   /** Resumes a paused job after its last gradient step. @throws {ConflictError} if it has ended */
   async resume(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', `${jobPath(jobId)}/resume`, options);
+  }
+
+  /** First conversations of a supervised job's data; none for other jobs. @param query `limit`: default 3 */
+  async examples(
+    jobId: string,
+    query: TrainingExamplesQuery = {},
+    options: CallOptions = {},
+  ): Promise<TrainingExampleList> {
+    return await this.#connection.json('GET', `${jobPath(jobId)}/examples`, { ...options, query });
   }
 
   /** Events, oldest first. */

@@ -3,6 +3,8 @@ import {
   CreateTrainingJobRequestSchema,
   TrainingEventPageSchema,
   TrainingEventSchema,
+  TrainingExampleListSchema,
+  TrainingExamplesQuerySchema,
   TrainingJobPageSchema,
   TrainingJobSchema,
 } from '../../training/preview.ts';
@@ -141,6 +143,19 @@ export const TRAINING_JOB_OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     answer: TrainingJobSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.job_ended'],
+  },
+  {
+    id: 'listTrainingExamples',
+    method: 'get',
+    paths: ['/v1/preview/training-jobs/{job_id}/examples'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Read the first conversations of a supervised job',
+    description: 'The first lines of the data that the job trains on.',
+    pathParameters: JOB_ID,
+    query: TrainingExamplesQuerySchema,
+    answer: TrainingExampleListSchema,
+    faults: [...KEY, ...LIST, 'request.not_found'],
   },
   {
     id: 'listTrainingEvents',

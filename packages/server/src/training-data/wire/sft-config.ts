@@ -10,6 +10,19 @@ import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@t
 /** Longest conversation for any base model; also ART's limit. */
 const MAX_CONVERSATION_TOKENS = 32_768;
 
+/** Data of a job, as shown to its owner. */
+export interface SftSource {
+  /** Without secrets of a signed URL, and without the data of a `data:` one. */
+  readonly url: string;
+  readonly numLines: number;
+}
+
+/** The URL of training data without its query, user and inline data. */
+export function shownUrl(url: string): string {
+  if (/^data:/i.test(url)) return `${url.slice(0, url.indexOf(',') + 1)}…`;
+  return url.replace(/[?#].*$/s, '').replace(/^([a-z-]+:\/\/)[^/@]*@/i, '$1');
+}
+
 export interface SftJobConfig {
   resolved: SftConfig;
   /** Keys unknown to this version, and the unused rest of a list of learning rates. */

@@ -2,6 +2,7 @@ import type { JobWarningObject, TrainingJobObject, WaitingForObject } from '@tra
 import type { TrainingJob } from '@trainyard/store';
 import { ignoredSettingsWarning, referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
+import type { SftSource } from './sft-config.ts';
 import { toWireConfig } from './training-config.ts';
 
 export interface JobProgress {
@@ -29,12 +30,19 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
     start_step: job.start?.step ?? null,
     error_message: job.errorMessage,
     config: { ...toWireConfig(resolved), ...resolvedAtStart(job, progress) },
+    training_data: toTrainingData(job),
     ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
     num_gradient_steps_done: progress.numGradientSteps,
     counts: progress.started === null ? null : counts,
     group_outcomes: Array.isArray(groupOutcomes) ? groupOutcomes.map(String) : null,
     warnings: warningsOf(job, progress.warnings),
   };
+}
+
+function toTrainingData({ config: { source } }: TrainingJob): TrainingJobObject['training_data'] {
+  if (source === undefined) return null;
+  const { url, numLines } = source as SftSource;
+  return { url, num_lines: numLines };
 }
 
 /** The first warning concerns the settings, and is known before the job starts. */

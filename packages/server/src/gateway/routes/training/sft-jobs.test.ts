@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestServer } from '../../../testing/test-server.ts';
 import { readSftExamples } from '../../../training-data/stored/sft-blob.ts';
-import type { SftJobConfig } from '../../../training-data/wire/sft-config.ts';
+import { type SftJobConfig, shownUrl } from '../../../training-data/wire/sft-config.ts';
 
 let server: TestServer;
 let modelId: string;
@@ -64,6 +64,19 @@ async function created(
   const lines = await Array.fromAsync(server.blobs.getJsonLines(row.dataKey));
   return { job, config: row.config as unknown as SftJobConfig, lines };
 }
+
+test('a job shows its file without secrets, and its first conversations', async () => {
+  const { job, lines } = await created(`${dataUrl(DATA)}`);
+  expect(job.training_data).toEqual({ url: 'data:application/jsonl;base64,…', num_lines: 5 });
+  const read = async (query: string) => {
+    const response = await server.request('GET', `/v1/preview/training-jobs/${job.id}/examples${query}`);
+    return response.json<{ data: unknown[] }>().data;
+  };
+  expect(await read('')).toEqual(lines.slice(0, 3));
+  expect(await read('?limit=20')).toEqual(lines);
+  expect(shownUrl('https://user:secret@host/a/b.jsonl?X-Amz-Signature=1')).toBe('https://host/a/b.jsonl');
+  expect(shownUrl('wandb-artifact:///local/support/facts:v0')).toBe('wandb-artifact:///local/support/facts:v0');
+});
 
 test('object arguments become texts if parsing would lose something, and infinite numbers are refused', async () => {
   const messages = (args: string) =>

@@ -1,0 +1,67 @@
+/** Pages as a daily user reads them: supervised runs, jobs, lists and keys of other scopes, in a real browser. */
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { hasBrowser } from '../support/browser.ts';
+import { SeededDashboard } from '../support/seeded-dashboard.ts';
+import { seedSupervisedRun } from '../support/seeded-supervised-run.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
+  let dashboard: SeededDashboard;
+  let supervised: { modelId: string; jobId: string };
+  let page: Page;
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-daily-'));
+    supervised = await seedSupervisedRun(dataDirectory);
+    dashboard = await SeededDashboard.open({ dataDirectory });
+    page = await dashboard.signedIn('/models');
+    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => complaints.push(error.message));
+  });
+  afterAll(async () => {
+    await dashboard?.close();
+  });
+
+  const open = async (path: string) => await page.goto(dashboard.origin + path);
+  /** Fails for a violation of axe, or for a page that is wider than the window. */
+  async function expectFit(widths: readonly number[] = [390, 1024, 1440]): Promise<void> {
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 844 });
+      const size = await page.evaluate('[document.documentElement.scrollWidth, innerWidth]');
+      expect([width, (size as number[])[0]! <= (size as number[])[1]!]).toEqual([width, true]);
+    }
+    await page.evaluate(AXE);
+    const found = await page.evaluate(
+      'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]))',
+    );
+    expect(found).toEqual([]);
+    expect(complaints).toEqual([]);
+  }
+
+  test('a supervised model shows its loss over gradient steps, its file and its examples, and no reward', async () => {
+    await open(`/models/${supervised.modelId}`);
+    await page.getByText('gradient step 11').waitFor();
+    await page.getByText('wandb-artifact:///local/support/facts:v0').waitFor();
+    await page.getByText('3 conversations').waitFor();
+    await page.getByText('Ilse Ottaway.').waitFor();
+    const text = (await page.locator('main').textContent()) ?? '';
+    expect(text).not.toMatch(/reward|npm run demo/i);
+    await expectFit();
+    await page.getByRole('link', { name: 'Charts' }).click();
+    await page.waitForURL(/axis=gradient_step/);
+    await page.getByRole('link', { name: 'Rollouts' }).click();
+    await page.getByText('This model learns from conversations').waitFor();
+    await open(`/jobs/${supervised.jobId}`);
+    await page.getByRole('heading', { name: 'Conversations' }).waitFor();
+    expect(await page.locator('main').textContent()).not.toMatch(/Groups|Available once the job starts/);
+    await expectFit();
+  });
+});
