@@ -35,8 +35,9 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
   async function expectFit(widths: readonly number[] = [390, 1024, 1440]): Promise<void> {
     for (const width of widths) {
       await page.setViewportSize({ width, height: 844 });
-      const size = await page.evaluate('[document.documentElement.scrollWidth, innerWidth]');
-      expect([width, (size as number[])[0]! <= (size as number[])[1]!]).toEqual([width, true]);
+      // Charts follow the width a moment later.
+      const isFit = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth');
+      await expect.poll(isFit, { message: `at ${width} px` }).toBe(true);
     }
     await page.evaluate(AXE);
     const found = await page.evaluate(

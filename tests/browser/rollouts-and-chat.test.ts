@@ -207,7 +207,14 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     expect(await level()).toBe('2');
     await page.getByLabel('Colour').selectOption('advantage');
     await expect.poll(level, WAIT).toBe('4');
+    await page.waitForURL(/colour=advantage/);
     expect(await page.locator('.token[data-context]').first().textContent()).toContain('Say a word.');
+    await page.getByText('tokens trained').first().waitFor(WAIT);
+    await page.keyboard.press('n');
+    expect(await page.locator('.token[aria-current=true][data-trained]').count()).toBe(1);
+    expect(await page.getByRole('list', { name: 'From the reward to the loss' }).textContent()).toMatch(
+      /group mean.*group spread.*advantage.*× weight/,
+    );
   });
 
   test('messages can be searched', async () => {

@@ -44,7 +44,8 @@ test.each([false, true])('text on every colour has a contrast of 4.5 or more (da
   const text = values.get('text')!;
   let least = Infinity;
   for (const name of ['warn', 'good', 'bad'])
-    for (const ground of ['surface', 'ground'])
+    // The last one is the background of trained tokens.
+    for (const ground of ['surface', 'ground', 'accent-soft'])
       for (const share of SHARES) {
         const mixed = values
           .get(name)!

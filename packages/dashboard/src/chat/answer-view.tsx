@@ -4,7 +4,7 @@ import { Button } from '../components/button.tsx';
 import { Fault } from '../components/fault.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { TokenFacts, TokenLegend, TokenText } from '../tokens/token-text.tsx';
-import { formatProbability, surpriseLevel, visibleToken } from '../tokens/token-tone.ts';
+import { formatProbability, SURPRISE_LEGEND, surpriseLevel, visibleToken } from '../tokens/token-tone.ts';
 import type { Answer } from './chat-session.ts';
 import type { Reply, ReplyToken } from './reply.ts';
 import { shownName } from '../components/shown-name.ts';
@@ -70,7 +70,7 @@ function ReplyView({
             tone="surprise"
             facts={(index) => <ReplyTokenFacts tokens={tokens} index={index} onContinue={onContinue} />}
           />
-          <TokenLegend tone="surprise" words={['expected', 'surprising']} />
+          <TokenLegend tone="surprise" levels={SURPRISE_LEGEND} />
         </>
       ) : (
         <>

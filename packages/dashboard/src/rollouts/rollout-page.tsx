@@ -12,7 +12,7 @@ import { Words } from '../components/words.tsx';
 import { conversationOf, numSharedTurns, promptTurns } from './conversation.ts';
 import { outcomeWords } from './outcome-words.ts';
 import { RolloutComparison } from './rollout-comparison.tsx';
-import { RolloutTokens } from './rollout-tokens.tsx';
+import { RolloutTokens } from './tokens/rollout-tokens.tsx';
 import { FoldedTurns } from './folded-turns.tsx';
 import { shownName } from '../components/shown-name.ts';
 

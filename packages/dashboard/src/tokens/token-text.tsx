@@ -8,25 +8,49 @@ export interface ShownToken {
   readonly level: ToneLevel;
   /** True for text that was not sampled; it has no colour and no facts. */
   readonly isContext: boolean;
+  /** Keeps a background without a colour. */
+  readonly isTrained?: boolean;
+  /** Framed: the loss clips its ratio. */
+  readonly isClipped?: boolean;
+}
+
+/** A part of a text with a line above it; context can be folded to that line. */
+export interface TokenPart {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+  readonly label: ReactNode;
+  readonly isFolded: boolean;
 }
 
 /** Arrow keys move from token to token. */
 const MOVES: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/** Focuses a token of a text, which selects it and scrolls to it. */
+export function focusToken(container: ParentNode | null, index: number): void {
+  container?.querySelector<HTMLElement>(`[data-index="${index}"]`)?.focus();
+}
 
 /**
  * A text by its tokens, each with a colour and a line of matching strength. The mouse or the arrow keys select
  * one, and its facts are shown below.
  *
  * @param facts of the selected token
+ * @param parts cover all tokens; without them the text is one part
+ * @param opensFolds shows folded parts
  */
 export function TokenText({
   label,
   tokens,
   tone,
   facts,
+  parts,
+  opensFolds = false,
 }: {
   label: string;
   tokens: readonly ShownToken[];
+  parts?: readonly TokenPart[];
+  opensFolds?: boolean;
   /** `surprise` has one colour, `signed` two. */
   tone: 'surprise' | 'signed';
   facts: (index: number) => ReactNode;
@@ -41,7 +65,7 @@ export function TokenText({
     let next = (current ?? firstLive) + move;
     while (tokens[next]?.isContext === true) next += move;
     if (tokens[next] === undefined) return;
-    root.current?.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus();
+    focusToken(root.current, next);
   };
   const indexOf = (target: EventTarget) => {
     const index = target instanceof HTMLElement ? target.dataset['index'] : undefined;
@@ -62,7 +86,28 @@ export function TokenText({
         onFocus={({ target }) => look(target)}
         onKeyDown={onKeyDown}
       >
-        <Tokens tokens={tokens} tone={tone} current={current} tabStop={current ?? firstLive} />
+        {(parts ?? [{ start: 0, end: tokens.length, label: null, isFolded: false }]).map((part) =>
+          part.isFolded ? (
+            <details key={part.start} className="token-fold" open={opensFolds}>
+              <summary>{part.label}</summary>
+              <span className="token" data-context="">
+                {tokens
+                  .slice(part.start, part.end)
+                  .map(({ text }) => text)
+                  .join('')}
+              </span>
+            </details>
+          ) : (
+            <TokenRange
+              key={part.start}
+              tokens={tokens}
+              part={part}
+              tone={tone}
+              current={isWithin(current, part) ? current : null}
+              tabStop={current ?? firstLive}
+            />
+          ),
+        )}
       </div>
       <div className="token-facts" aria-live="polite">
         {current === null || tokens[current] === undefined ? (
@@ -78,45 +123,50 @@ export function TokenText({
   );
 }
 
-const Tokens = memo(function Tokens({
+function isWithin(index: number | null, { start, end }: TokenPart): boolean {
+  return index !== null && index >= start && index < end;
+}
+
+const TokenRange = memo(function TokenRange({
   tokens,
+  part: { start, end, label },
   tone,
   current,
   tabStop,
 }: {
   tokens: readonly ShownToken[];
+  part: TokenPart;
   tone: 'surprise' | 'signed';
   current: number | null;
   tabStop: number;
 }) {
-  return tokens.map(({ text, level, isContext }, index) => (
-    <Token
-      key={index}
-      index={index}
-      text={text}
-      level={level}
-      tone={tone}
-      isContext={isContext}
-      isCurrent={index === current}
-      isTabStop={index === tabStop}
-    />
-  ));
+  return (
+    <>
+      {label === null ? null : <div className="token-turn">{label}</div>}
+      {tokens.slice(start, end).map((token, offset) => (
+        <Token
+          key={start + offset}
+          index={start + offset}
+          token={token}
+          tone={tone}
+          isCurrent={start + offset === current}
+          isTabStop={start + offset === tabStop}
+        />
+      ))}
+    </>
+  );
 });
 
 const Token = memo(function Token({
   index,
-  text,
-  level,
+  token: { text, level, isContext, isTrained = false, isClipped = false },
   tone,
-  isContext,
   isCurrent,
   isTabStop,
 }: {
   index: number;
-  text: string;
-  level: ToneLevel;
+  token: ShownToken;
   tone: 'surprise' | 'signed';
-  isContext: boolean;
   isCurrent: boolean;
   isTabStop: boolean;
 }) {
@@ -133,6 +183,8 @@ const Token = memo(function Token({
       data-index={index}
       data-level={Math.abs(level)}
       data-tone={tone === 'surprise' ? undefined : level < 0 ? 'less' : 'more'}
+      data-trained={isTrained || undefined}
+      data-clipped={isClipped || undefined}
       aria-current={isCurrent}
       aria-label={text.trim() === '' ? visibleToken(text) : undefined}
       tabIndex={isTabStop ? 0 : -1}
@@ -156,26 +208,32 @@ export function TokenFacts({ facts }: { facts: readonly (readonly [name: string,
   );
 }
 
-/** Legend of the colours. */
-export function TokenLegend({ tone, words }: { tone: 'surprise' | 'signed'; words: readonly [string, string] }) {
-  const levels = tone === 'surprise' ? [0, 1, 2, 3, 4] : [-4, -2, 0, 2, 4];
+/** Legend of the colours, each with its words. */
+export function TokenLegend({
+  tone,
+  levels,
+  isTrained = false,
+}: {
+  tone: 'surprise' | 'signed';
+  levels: readonly (readonly [level: ToneLevel, words: string])[];
+  isTrained?: boolean;
+}) {
   return (
-    <div className="token-legend">
-      <span>{words[0]}</span>
-      <span aria-hidden="true">
-        {levels.map((level) => (
+    <ul className="token-legend">
+      {levels.map(([level, words]) => (
+        <li key={level}>
           <span
-            key={level}
             className="token"
+            aria-hidden="true"
             data-level={Math.abs(level)}
             data-tone={tone === 'surprise' ? undefined : level < 0 ? 'less' : 'more'}
+            data-trained={isTrained || undefined}
           >
-            {' '}
-            ab{' '}
-          </span>
-        ))}
-      </span>
-      <span>{words[1]}</span>
-    </div>
+            ab
+          </span>{' '}
+          {words}
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -4,6 +4,15 @@ export type ToneLevel = -4 | -3 | -2 | -1 | 0 | 1 | 2 | 3 | 4;
 /** Probabilities below which a token gets the next stronger colour. */
 const SURPRISES = [0.8, 0.4, 0.1, 0.01] as const;
 
+/** The levels of surprise in words. */
+export const SURPRISE_LEGEND: readonly (readonly [level: ToneLevel, words: string])[] = [
+  [0, '80 % and more'],
+  [1, 'from 40 %'],
+  [2, 'from 10 %'],
+  [3, 'from 1 %'],
+  [4, 'below 1 %'],
+];
+
 /** Level of surprise: 0 for a probability of 0.8 and more, 4 below 0.01. */
 export function surpriseLevel(logprob: number | null): ToneLevel {
   if (logprob === null) return 0;

@@ -494,6 +494,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           is_trained: [false, true, true],
           sampled_logprobs: [null, -0.41, -0.02],
           trained_logprobs: [null, -0.42, -0.02],
+          entropies: [null, 1.02, 0.11],
         },
       ],
       choices: [],

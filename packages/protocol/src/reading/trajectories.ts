@@ -126,6 +126,9 @@ const TokenSequenceSchema = Type.Object(
     trained_logprobs: LogprobsSchema(
       'Log-probabilities of trained tokens under the weights at the start of the gradient step.',
     ),
+    entropies: nullable(LogprobsSchema('Entropy in nats of the policy at each trained token, at the same weights.'), {
+      description: 'Null if the trainer computes none, and for jobs of earlier versions.',
+    }),
   },
   { title: 'TokenSequence', description: 'A history in a gradient step. Each list has one entry per token.' },
 );

@@ -136,6 +136,7 @@ function sequenceOf(reward: number): TracedSequence {
     tokenIds,
     sampledLogprobs: of(0.6),
     trainedLogprobs: of(0.6 + reward / 9),
+    entropies: of(-0.3),
     advantage: reward - 0.5,
     weight: 0.125,
   };

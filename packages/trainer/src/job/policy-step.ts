@@ -1,5 +1,5 @@
 import { type ComputedConfig, scheduleOf } from '../config/training-config.ts';
-import type { Floats, LossInput } from '../objectives/loss-input.ts';
+import type { LossInput } from '../objectives/loss-input.ts';
 import {
   lossInput,
   PolicyStepObjective,
@@ -10,11 +10,12 @@ import { meanGap } from '../objectives/reference-gaps.ts';
 import { learningRateAt } from '../optimizer/learning-rate.ts';
 import type { TrainingStep } from '../rollouts/training-steps.ts';
 import { gradientStep, type StepParts } from './gradient-step.ts';
+import type { RowValues } from './token-trace.ts';
 
 export type PolicyStepParts = StepParts & {
   readonly config: ComputedConfig;
-  /** Gets the log-probabilities of each row, [N], under the step's initial weights. */
-  readonly onLogprobs?: (logprobs: readonly Floats[]) => void;
+  /** Gets the values of each row under the step's initial weights. */
+  readonly onValues?: (values: readonly RowValues[]) => void;
 };
 
 /**
@@ -44,7 +45,7 @@ export async function policyStep(
     parts,
   );
   const ended = performance.now();
-  parts.onLogprobs?.(objective.newLogprobs);
+  parts.onValues?.(objective.newValues);
   const numSequenceTokens = step.rows.reduce((total, row) => total + row.numSequenceTokens, 0);
   return {
     ...objective.metrics(),

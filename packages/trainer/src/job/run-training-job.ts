@@ -1,7 +1,6 @@
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerForwardOptions } from '../learner/learner-session.ts';
 import { requireCapabilities, type LearnerNeeds } from '../learner/require-capabilities.ts';
-import type { Floats } from '../objectives/loss-input.ts';
 import type { OtherLogprobs } from '../objectives/policy-step-objective.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 import { trainingSequences } from '../rollouts/training-sequences.ts';
@@ -16,7 +15,7 @@ import { resolveLearningRate } from './learning-rate-rule.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
 import { fillUnreportedLogprobs, hasPolicy } from './unreported-logprobs.ts';
-import { encodeTokenTrace, traceStep } from './token-trace.ts';
+import { encodeTokenTrace, type RowValues, traceStep } from './token-trace.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
@@ -93,11 +92,11 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     rowsOfSteps: steps.map((step) => step.rows.length),
   };
   const fingerprint = await jobFingerprint(job, learner, settings, hashed);
-  const keepTraces = (index: number, ofRows: readonly TrainingRow[], logprobs: readonly Floats[]) =>
+  const keepTraces = (index: number, ofRows: readonly TrainingRow[], values: readonly RowValues[]) =>
     parts.traces?.write(
       job.snapshots,
       index,
-      traceStep(ofRows, logprobs).map(({ sequences: traced, ...place }) => ({
+      traceStep(ofRows, values).map(({ sequences: traced, ...place }) => ({
         ...place,
         trace: encodeTokenTrace(traced, (id) => template.tokenizer.tokenBytes(id)),
       })),
@@ -117,7 +116,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
       learner,
       config,
       signal,
-      onLogprobs: (logprobs) => keepTraces(index, taken.rows, logprobs),
+      onValues: (values) => keepTraces(index, taken.rows, values),
     });
     return {
       ...ofTheJob,

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
@@ -101,6 +102,40 @@ it('each trained trajectory has its tokens, with the log-probabilities of the sa
   }
 });
 
+it('trained tokens have the entropies of the step, whose mean is its metric', async () => {
+  const events = await run();
+  const traces = tracesOf(events);
+  for (const event of events) {
+    if (event.kind !== 'gradient_step') continue;
+    const ofStep = traces.filter(({ index }) => index === event.index).flatMap(({ sequences }) => sequences);
+    const entropies = ofStep.flatMap((sequence) => [...sequence.entropies!].filter((value) => !Number.isNaN(value)));
+    const numTrained = ofStep.flatMap((one) => [...one.trainedLogprobs].filter((value) => !Number.isNaN(value))).length;
+    expect(entropies).toHaveLength(numTrained);
+    const mean = entropies.reduce((sum, value) => sum + value, 0) / numTrained;
+    console.log(`step ${event.index}: mean of the traced entropies ${mean}, metric ${event.metrics['entropy']}`);
+    expect(mean).toBeCloseTo(event.metrics['entropy']!, 5);
+  }
+});
+
+it('a trace of the first version, without entropies, is still read', () => {
+  const traced = {
+    tokenIds: Int32Array.of(5, 6),
+    sampledLogprobs: Float32Array.of(Number.NaN, -0.5),
+    trainedLogprobs: Float32Array.of(Number.NaN, -0.25),
+    entropies: null,
+    advantage: 1.5,
+    weight: 0.5,
+  };
+  const texts = [Uint8Array.of(97), Uint8Array.of(98, 99)];
+  const bytes = zstdDecompressSync(encodeTokenTrace([traced], (id) => texts[id - 5]!));
+  // Header, header of the sequence, ids and two lists of log-probabilities; then the entropies.
+  const at = 8 + 24 + 3 * 8;
+  const old = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 8)]);
+  old.writeUInt32LE(1, 0);
+  for (const trace of [zstdCompressSync(bytes), zstdCompressSync(old)])
+    expect(decodeTokenTrace(trace)).toEqual([{ ...traced, tokenBytes: texts }]);
+});
+
 it('the turns of a trajectory are reported in their order, across the histories that trained them', async () => {
   const groups = [group(...[1, 0].map((reward) => twoTurns(reward, [`${reward} yes `, 'so'])))];
   for (const seed of [1, 2, 3, 4]) {
@@ -161,6 +196,7 @@ it('a trace takes a few bytes a token', () => {
     tokenIds: Int32Array.from({ length: numTokens }, (_, i) => (i * 7919) % 49_152),
     sampledLogprobs: sampled,
     trainedLogprobs: trained,
+    entropies: trained.map((logprob) => -logprob),
     advantage: 0.5,
     weight: 1,
   };

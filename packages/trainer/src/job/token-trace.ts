@@ -13,6 +13,8 @@ export interface TracedSequence {
   readonly sampledLogprobs: Float32Array;
   /** [T] at the step, before it changed the weights; NaN for untrained tokens. */
   readonly trainedLogprobs: Float32Array;
+  /** [T] nats, of the whole vocabulary at the step; NaN for untrained tokens. Null: not computed, or an old trace. */
+  readonly entropies: Float32Array | null;
   /** Factor in the loss of each trained token. */
   readonly advantage: number;
   /** Weight in the loss of each trained token. */
@@ -32,13 +34,20 @@ export interface ReadSequence extends TracedSequence {
   readonly tokenBytes: readonly Uint8Array[];
 }
 
-const VERSION = 1;
+/** Version 1 has no entropies. */
+const VERSION = 2;
 const HEADER_BYTES = 8;
 /** Numbers of tokens and of text bytes, advantage and weight. */
 const SEQUENCE_HEADER_BYTES = 24;
 
-/** @param rows of one gradient step @param logprobs of each row, [N] by its trained tokens */
-export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Floats[]): TrajectoryTrace[] {
+/** Values of one row under the step's initial weights, [N] by its trained tokens. */
+export interface RowValues {
+  readonly logprobs: Floats;
+  readonly entropies: Floats | null;
+}
+
+/** @param rows of one gradient step @param values of each row */
+export function traceStep(rows: readonly TrainingRow[], values: readonly RowValues[]): TrajectoryTrace[] {
   type Placed = { readonly sequenceIndex: number; readonly traced: TracedSequence };
   const traces = new Map<string, { groupIndex: number; trajectoryIndex: number; placed: Placed[] }>();
   rows.forEach(({ members, sampledLogprobs, weights }, rowIndex) => {
@@ -46,17 +55,20 @@ export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Float
     for (const { groupIndex, trajectoryIndex, sequenceIndex, tokenIds, lossMask, advantage } of members) {
       const sampled = new Float32Array(tokenIds.length).fill(Number.NaN);
       const trained = new Float32Array(tokenIds.length).fill(Number.NaN);
+      const { logprobs, entropies: ofRow } = values[rowIndex]!;
+      const entropies = ofRow === null ? null : new Float32Array(tokenIds.length).fill(Number.NaN);
       const weight = weights[at] ?? 0;
       for (let i = 1; i < tokenIds.length; i++) {
         if (lossMask[i] === 0) continue;
         sampled[i] = sampledLogprobs[at]!;
-        trained[i] = logprobs[rowIndex]![at]!;
+        trained[i] = logprobs[at]!;
+        if (entropies !== null) entropies[i] = ofRow![at]!;
         at += 1;
       }
       const key = `${groupIndex} ${trajectoryIndex}`;
       const trace = traces.get(key) ?? { groupIndex, trajectoryIndex, placed: [] };
       traces.set(key, trace);
-      const traced = { tokenIds, sampledLogprobs: sampled, trainedLogprobs: trained, advantage, weight };
+      const traced = { tokenIds, sampledLogprobs: sampled, trainedLogprobs: trained, entropies, advantage, weight };
       trace.placed.push({ sequenceIndex, traced });
     }
   });
@@ -77,7 +89,7 @@ export function encodeTokenTrace(
   header.writeUInt32LE(VERSION, 0);
   header.writeUInt32LE(sequences.length, 4);
   const parts: Uint8Array[] = [header];
-  for (const { tokenIds, sampledLogprobs, trainedLogprobs, advantage, weight } of sequences) {
+  for (const { tokenIds, sampledLogprobs, trainedLogprobs, entropies, advantage, weight } of sequences) {
     const texts = Array.from(tokenIds, tokenBytes);
     const lengths = Uint32Array.from(texts, ({ length }) => length);
     const own = Buffer.alloc(SEQUENCE_HEADER_BYTES);
@@ -88,7 +100,8 @@ export function encodeTokenTrace(
     );
     own.writeDoubleLE(advantage, 8);
     own.writeDoubleLE(weight, 16);
-    parts.push(own, ...[tokenIds, sampledLogprobs, trainedLogprobs, lengths].map(bytesOf), ...texts);
+    const kept = entropies ?? new Float32Array(tokenIds.length).fill(Number.NaN);
+    parts.push(own, ...[tokenIds, sampledLogprobs, trainedLogprobs, kept, lengths].map(bytesOf), ...texts);
   }
   return zstdCompressSync(Buffer.concat(parts));
 }
@@ -97,7 +110,8 @@ export function encodeTokenTrace(
 export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
   const bytes = zstdDecompressSync(trace);
   const version = bytes.readUInt32LE(0);
-  if (version !== VERSION) throw new Error(`unsupported token trace version ${version}, expected ${VERSION}`);
+  if (version !== VERSION && version !== 1)
+    throw new Error(`unsupported token trace version ${version}, expected ${VERSION}`);
   const numSequences = bytes.readUInt32LE(4);
   let at = HEADER_BYTES;
   const take = (length: number): ArrayBuffer => {
@@ -114,11 +128,13 @@ export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
     const tokenIds = new Int32Array(take(4 * numTokens));
     const sampledLogprobs = new Float32Array(take(4 * numTokens));
     const trainedLogprobs = new Float32Array(take(4 * numTokens));
+    const kept = version === 1 ? null : new Float32Array(take(4 * numTokens));
+    const entropies = kept?.every(Number.isNaN) === false ? kept : null;
     const lengths = new Uint32Array(take(4 * numTokens));
     const text = new Uint8Array(take(numTextBytes));
     let from = 0;
     const tokenBytes = Array.from(lengths, (length) => text.subarray(from, (from += length)));
-    return { tokenIds, sampledLogprobs, trainedLogprobs, advantage, weight, tokenBytes };
+    return { tokenIds, sampledLogprobs, trainedLogprobs, entropies, advantage, weight, tokenBytes };
   });
 }
 

@@ -69,8 +69,8 @@ export class PolicyStepObjective implements StepObjective {
   }
 
   /** Values under the step's initial weights, [N] each. */
-  get newLogprobs(): readonly Floats[] {
-    return this.#inputs.map(({ newLogprobs }) => newLogprobs);
+  get newValues(): readonly { readonly logprobs: Floats; readonly entropies: Floats | null }[] {
+    return this.#inputs.map(({ newLogprobs, entropies }) => ({ logprobs: newLogprobs, entropies }));
   }
 
   /** Equal to those of one row with all the step's histories. */

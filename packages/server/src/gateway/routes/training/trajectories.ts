@@ -177,6 +177,7 @@ function toSequenceObject(gradientStep: number, sequence: ReadSequence): TokenSe
     is_trained: Array.from(sequence.trainedLogprobs, (logprob) => !Number.isNaN(logprob)),
     sampled_logprobs: Array.from(sequence.sampledLogprobs, finiteOrNull),
     trained_logprobs: Array.from(sequence.trainedLogprobs, finiteOrNull),
+    entropies: sequence.entropies === null ? null : Array.from(sequence.entropies, finiteOrNull),
   };
 }
 
