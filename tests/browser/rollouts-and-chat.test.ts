@@ -206,7 +206,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     const level = () => page.locator('.token[aria-current=true]').getAttribute('data-level');
     expect(await level()).toBe('2');
     await page.getByLabel('Colour').selectOption('advantage');
-    await expect.poll(level, WAIT).toBe('4');
+    await expect.poll(level, WAIT).toBe('2');
     await page.waitForURL(/colour=advantage/);
     expect(await page.locator('.token[data-context]').first().textContent()).toContain('Say a word.');
     await page.getByText('tokens trained').first().waitFor(WAIT);

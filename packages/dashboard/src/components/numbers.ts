@@ -21,6 +21,13 @@ export function formatTick(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
+/** A measured number with three significant digits, for lines of many numbers. */
+export function formatShort(value: number): string {
+  const size = Math.abs(value);
+  if (!Number.isFinite(value) || value === 0 || size >= 1e6 || size < 1e-4) return formatValue(value);
+  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(3)));
+}
+
 /** `40.8 MB` */
 export function formatMegabytes(bytes: number): string {
   return `${new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(bytes / 1e6)} MB`;

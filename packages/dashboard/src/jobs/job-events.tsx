@@ -1,6 +1,8 @@
-import type { TrainingEventObject } from '@trainyard/sdk';
+import type { TrainingEventObject, TrainingJobObject } from '@trainyard/sdk';
 
-import { formatValue } from '../components/numbers.ts';
+import { timeOfDay } from '../components/days.ts';
+import { formatDuration, formatShort } from '../components/numbers.ts';
+import { Words } from '../components/words.tsx';
 
 /** Display names of events. */
 const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
@@ -11,31 +13,49 @@ const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
   training_failed: 'Failed',
 };
 
-/** The metrics of a gradient step that fit on a line. */
-const SHOWN = ['reward', 'policy_loss', 'loss', 'entropy', 'grad_norm', 'clip_fraction', 'tokens_per_second'];
+/** Metrics of a gradient step that fit on a line; the reward is the same for all steps of a job. */
+const SHOWN = ['policy_loss', 'loss', 'entropy', 'grad_norm', 'clip_fraction', 'tokens_per_second'];
 /** Maximum number of events shown: a job may take a hundred thousand gradient steps. */
 const MAX_SHOWN = 200;
 
-/** All events of a job, newest first. */
-export function JobEvents({ events }: { events: readonly TrainingEventObject[] }) {
+/** All events of a job, newest first, each with its time and the time since the one before. */
+export function JobEvents({
+  events,
+  status,
+}: {
+  events: readonly TrainingEventObject[];
+  status: TrainingJobObject['status'];
+}) {
   if (events.length === 0) return <p className="soft">No events yet.</p>;
+  const first = Math.max(0, events.length - MAX_SHOWN);
   return (
     <>
-      {events.length > MAX_SHOWN ? (
+      {first > 0 ? (
         <p className="soft">
           The newest {MAX_SHOWN} of {events.length}
         </p>
       ) : null}
       <ol className="job-events" tabIndex={0} aria-label="Events" aria-live="off">
-        {events.slice(-MAX_SHOWN).map((event) => (
-          <li key={event.id} style={{ order: -events.indexOf(event) }}>
-            <span>{WORDS[event.type]}</span>
-            <span className="soft">{lineOf(event)}</span>
+        {events.slice(first).map((event, index) => (
+          <li key={event.id} style={{ order: -index }}>
+            <time dateTime={new Date(event.created_at * 1000).toISOString()}>{timeOfDay(event.created_at)}</time>
+            <span className="soft job-event-took">{tookOf(event, events[first + index - 1])}</span>
+            <span>{status === 'cancelled' && event.type === 'training_failed' ? 'Cancelled' : WORDS[event.type]}</span>
+            <span className="soft">
+              <Words text={lineOf(event)} />
+            </span>
           </li>
         ))}
       </ol>
     </>
   );
+}
+
+/** Time since the event before: of a gradient step, how long it took. */
+function tookOf(event: TrainingEventObject, before: TrainingEventObject | undefined): string {
+  if (before === undefined) return '';
+  const seconds = event.created_at - before.created_at;
+  return seconds < 10 ? `${Math.max(0, seconds).toFixed(1)} s` : formatDuration(seconds);
 }
 
 function lineOf({ type, data }: TrainingEventObject): string {
@@ -51,7 +71,7 @@ function lineOf({ type, data }: TrainingEventObject): string {
     case 'gradient_step':
       return SHOWN.flatMap((name) => {
         const value = data[name];
-        return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatValue(value)}`] : [];
+        return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatShort(value)}`] : [];
       }).join(' · ');
   }
 }

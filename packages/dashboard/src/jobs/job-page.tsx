@@ -9,13 +9,16 @@ import { modelQuery } from '../api/models.ts';
 import { type Fact, Facts } from '../components/facts.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
-import { formatCount, formatDuration } from '../components/numbers.ts';
+import { formatCount, formatDuration, formatShort } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { Words } from '../components/words.tsx';
 import { JobControls } from './job-controls.tsx';
+import { JobCharts } from './job-charts.tsx';
 import { JobEvents } from './job-events.tsx';
 import { JobProgress } from './job-progress.tsx';
+import { JobSettings } from './job-settings.tsx';
 import { isLive, jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
 import { shownName } from '../components/shown-name.ts';
@@ -28,11 +31,13 @@ export function JobPage({ jobId }: { jobId: string }) {
   const title = `Job ${jobId.slice(0, 8)}`;
   if (job === undefined) return <Page title={title}>{error === null ? null : <Fault error={error} />}</Page>;
   const state = jobState(job);
+  const reward = events.map(({ data }) => data['reward']).find((value) => typeof value === 'number');
   const facts: Fact[] = [
     { name: 'State', value: <StatusDot tone={state.tone}>{state.text}</StatusDot> },
     { name: 'Kind', value: job.kind === 'rl' ? 'rollouts' : 'conversations' },
     { name: 'Gradient steps', value: <JobProgress job={job} /> },
     { name: 'Starts from step', value: job.start_step ?? '–' },
+    ...(reward === undefined ? [] : [{ name: 'Reward', value: formatShort(reward) }]),
     { name: 'Submitted', value: <Ago at={job.created_at} /> },
     ...(job.started_at === null || job.finished_at === null
       ? []
@@ -54,27 +59,23 @@ export function JobPage({ jobId }: { jobId: string }) {
       actions={<JobControls job={job} />}
     >
       <Facts facts={facts} />
-      {job.error_message === null ? null : <Notice tone="bad">{shownName(job.error_message)}</Notice>}
+      {job.error_message === null ? null : (
+        <Notice tone={job.status === 'cancelled' ? 'plain' : 'bad'}>
+          <span>
+            <Words text={job.error_message} />
+          </span>
+        </Notice>
+      )}
       <Warnings warnings={job.warnings} />
+      <JobCharts events={events} />
       <div className="job-columns">
         <section>
           <h2>Events</h2>
-          <JobEvents events={events} />
+          <JobEvents events={events} status={job.status} />
         </section>
         <section>
           <JobData job={job} />
-          <h2>Settings</h2>
-          <dl className="config-list">
-            {Object.entries(job.config).map(([name, value]) => (
-              <div key={name} style={{ display: 'contents' }}>
-                <dt>{shownName(name)}</dt>
-                <dd className="mono">{shownName(JSON.stringify(value))}</dd>
-              </div>
-            ))}
-          </dl>
-          {job.ignored_config_keys.length === 0 ? null : (
-            <p className="soft">Without effect: {shownName(job.ignored_config_keys.join(', '))}</p>
-          )}
+          <JobSettings job={job} />
         </section>
       </div>
     </Page>
@@ -86,7 +87,8 @@ function JobData({ job }: { job: TrainingJobObject }) {
   if (job.kind === 'rl')
     return (
       <>
-        <h2>Groups</h2>
+        <h2>Rollouts</h2>
+        <RolloutsLink job={job} />
         <Outcomes outcomes={job.group_outcomes} isLive={isLive(job)} />
       </>
     );
@@ -114,6 +116,27 @@ function JobData({ job }: { job: TrainingJobObject }) {
       </dl>
     </>
   );
+}
+
+/** The rollouts of a job, by number. */
+function RolloutsLink({ job: { id, model_id: modelId, counts, start_step: step } }: { job: TrainingJobObject }) {
+  const rollouts = counts?.['num_trajectories_submitted'];
+  const groups = counts?.['num_groups_submitted'];
+  if (typeof groups !== 'number') return null;
+  const query = new URLSearchParams({ split: 'train', job: id, ...(step === null ? {} : { step: String(step) }) });
+  const words = typeof rollouts === 'number' ? `${counted(rollouts, 'rollout')} in ` : '';
+  return (
+    <p>
+      <Link href={`/models/${encodeURIComponent(modelId)}/rollouts?${query}`}>
+        {words}
+        {counted(groups, 'group')} →
+      </Link>
+    </p>
+  );
+}
+
+function counted(number: number, noun: string): string {
+  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Number of groups per outcome; null before the job has started. */

@@ -249,6 +249,7 @@ export const TrainingJobSchema = Type.Object(
       type: 'object',
       description: 'All settings, including defaults.',
     }),
+    changed_config_keys: Type.Array(Type.String(), { description: 'Keys of `config` whose values are not defaults.' }),
     training_data: nullable(
       Type.Object({
         url: Type.String({ description: '`training_data_url` without its query, user and inline data.' }),
@@ -311,6 +312,7 @@ export const TrainingEventSchema = Type.Object(
   {
     id: Type.String({ description: 'Unique and stable.' }),
     type: TrainingEventTypeSchema,
+    created_at: Type.Number({ description: 'Unix seconds, with milliseconds.' }),
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:

@@ -55,7 +55,7 @@ export function learningRateWarnings(
     {
       code: isLow ? 'learning_rate_low' : 'learning_rate_high',
       message:
-        `\`learning_rate\` is ${rounded(highest)}, ${factor.toFixed(0)} times ${isLow ? 'below' : 'above'} ` +
+        `\`learning_rate\` is ${rounded(highest)}, ${times(factor)} times ${isLow ? 'below' : 'above'} ` +
         `the rate for an adapter of alpha ${shortened(largestAlpha(lora))} on a hidden size of ${architecture.hiddenSize}`,
       value: highest,
       suggestion: `keep \`learning_rate\` at \`auto\`, or set it to about ${rounded(suitable)}`,
@@ -73,4 +73,5 @@ function largestAlpha(lora: RateShape): number {
 }
 
 const shortened = (value: number): number => Number(value.toPrecision(6));
+const times = (factor: number): string => (factor < 1e6 ? factor.toFixed(0) : factor.toExponential(2));
 const rounded = (rate: number): string => rate.toExponential(1);

@@ -8,7 +8,7 @@ import {
   TRAINING_FIELDS,
   type WireTrainingConfig,
 } from '@trainyard/protocol';
-import { resolveTrainingConfig, TrainerError, type TrainingConfig } from '@trainyard/trainer';
+import { resolveSftConfig, resolveTrainingConfig, TrainerError, type TrainingConfig } from '@trainyard/trainer';
 
 import { RequestError } from '../../seams/faults/request-error.ts';
 
@@ -90,4 +90,27 @@ const WIRE_NAMES: ReadonlyMap<string, string> = new Map([
 export function toWireConfig(resolved: unknown): Record<string, unknown> {
   const entries = Object.entries(typeof resolved === 'object' && resolved !== null ? resolved : {});
   return Object.fromEntries(entries.map(([name, value]) => [WIRE_NAMES.get(name) ?? name, value]));
+}
+
+type LossFunction = TrainingConfig['lossFunction'];
+
+/** Wire names of settings that differ from the defaults of their kind of job, or of their loss. */
+export function changedKeys(kind: 'rl' | 'sft', resolved: unknown): string[] {
+  const settings = toWireConfig(resolved);
+  const plain = defaultsOf(kind, undefined);
+  const ofLoss = defaultsOf(kind, settings['loss_fn']);
+  const isChanged = (key: string) => {
+    const defaults = key === 'loss_fn' ? plain : ofLoss;
+    return key in defaults && JSON.stringify(settings[key]) !== JSON.stringify(defaults[key]);
+  };
+  return Object.keys(settings).filter(isChanged);
+}
+
+/** Settings of a job that sends none, without those of its base model. */
+function defaultsOf(kind: 'rl' | 'sft', lossFunction: unknown): Record<string, unknown> {
+  const { maxSequenceLength: _ofBaseModel, ...defaults } =
+    kind === 'sft'
+      ? resolveSftConfig({}, { maxSequenceLength: MAX_ROW_TOKENS })
+      : resolveTrainingConfig(lossFunction === undefined ? {} : { lossFn: lossFunction as LossFunction });
+  return toWireConfig(defaults);
 }

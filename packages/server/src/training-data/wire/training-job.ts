@@ -3,7 +3,7 @@ import type { TrainingJob } from '@trainyard/store';
 import { ignoredSettingsWarning, referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import type { SftSource } from './sft-config.ts';
-import { toWireConfig } from './training-config.ts';
+import { changedKeys, toWireConfig } from './training-config.ts';
 
 export interface JobProgress {
   /** Data of `training_started`; null before it. */
@@ -30,6 +30,7 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
     start_step: job.start?.step ?? null,
     error_message: job.errorMessage,
     config: { ...toWireConfig(resolved), ...resolvedAtStart(job, progress) },
+    changed_config_keys: changedKeys(job.kind, resolved),
     training_data: toTrainingData(job),
     ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
     num_gradient_steps_done: progress.numGradientSteps,

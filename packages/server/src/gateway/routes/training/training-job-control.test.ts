@@ -40,6 +40,8 @@ describe('a training job', () => {
       data_removed_at: null,
       start_step: null,
       error_message: null,
+      changed_config_keys: ['kl_penalty_coef', 'loss_fn'],
+      training_data: null,
       ignored_config_keys: ['plot_tensors', 'newer'],
       num_gradient_steps_done: 0,
       counts: null,

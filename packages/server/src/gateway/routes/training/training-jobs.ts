@@ -111,5 +111,5 @@ export function trainingJobRoutes(
 }
 
 function toEventObject(event: JobEvent): TrainingEventObject {
-  return { id: event.id, type: event.type as TrainingEventType, data: event.data };
+  return { id: event.id, type: event.type as TrainingEventType, created_at: event.createdAt / 1000, data: event.data };
 }
