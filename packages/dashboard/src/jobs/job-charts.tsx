@@ -24,8 +24,9 @@ export function JobCharts({ events }: { events: readonly TrainingEventObject[] }
         <ChartCard
           key={title}
           title={title}
+          level="h2"
           xName="gradient step"
-          height={110}
+          height={130}
           lines={lines}
           isLog={isLog}
           {...(help === '' ? {} : { help })}
