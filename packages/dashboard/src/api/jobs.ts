@@ -1,17 +1,28 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
+import type { TrainingJobPageQuery } from '@trainyard/sdk';
+
 import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
 
 const PAGE_SIZE = 50;
 
+/** Filter for jobs; omitted fields match all. */
+export type JobFilter = Pick<TrainingJobPageQuery, 'status' | 'kind' | 'project'>;
+
 /** Training jobs of one model or of all, newest first. */
-export function jobsQuery(modelId: string | null) {
+export function jobsQuery(modelId: string | null, filter: JobFilter = {}) {
   return infiniteQueryOptions({
-    queryKey: ['jobs', 'list', modelId],
+    queryKey: ['jobs', 'list', modelId, filter],
     queryFn: ({ signal, pageParam }) =>
       client.trainingJobs.list(
-        { limit: PAGE_SIZE, order: 'desc', ...(modelId === null ? {} : { model_id: modelId }), ...pageParam },
+        {
+          limit: PAGE_SIZE,
+          order: 'desc',
+          ...filter,
+          ...(modelId === null ? {} : { model_id: modelId }),
+          ...pageParam,
+        },
         { signal },
       ),
     initialPageParam: {},

@@ -15,6 +15,9 @@ export const modelsQuery = infiniteQueryOptions({
   getNextPageParam: (page) => (page.has_more && page.last_id !== null ? { after: page.last_id } : null),
 });
 
+/** Points of a line without an axis. */
+const SPARK_POINTS = 40;
+
 export function modelQuery(modelId: string) {
   return queryOptions({
     queryKey: ['models', modelId],
@@ -64,5 +67,14 @@ export function seriesQuery(modelId: string, names: readonly string[], range: Se
         { signal },
       ),
     enabled: names.length > 0,
+  });
+}
+
+/** Few points of one metric, for a line without an axis. */
+export function sparkQuery(modelId: string, name: string, axis: SeriesRange['axis']) {
+  return queryOptions({
+    queryKey: ['models', modelId, 'spark', name],
+    queryFn: ({ signal }) => client.models.series(modelId, { name, axis, max_points: SPARK_POINTS }, { signal }),
+    staleTime: 30_000,
   });
 }

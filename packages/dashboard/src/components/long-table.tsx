@@ -14,7 +14,6 @@ export interface LongColumn<Row> {
 }
 
 const HEAD_HEIGHT = 34;
-const MAX_HEIGHT = 560;
 
 /** A table of any number of rows of equal height; renders only those in view. */
 export function LongTable<Row>({
@@ -50,7 +49,7 @@ export function LongTable<Row>({
   }, [lastIndex, rows.length, onEnd]);
   const style = {
     '--columns': columns.map(({ width }) => width).join(' '),
-    height: Math.min(MAX_HEIGHT, HEAD_HEIGHT + rows.length * rowHeight + 2),
+    height: HEAD_HEIGHT + rows.length * rowHeight + 2,
   };
   return (
     <div

@@ -21,6 +21,12 @@ export function formatTick(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
+/** A reward or loss with three decimals, so that a column of them is aligned: `0.790`. */
+export function formatScore(value: number): string {
+  const size = Math.abs(value);
+  return Number.isFinite(value) && size < 1e6 && (size === 0 || size >= 5e-4) ? value.toFixed(3) : formatValue(value);
+}
+
 /** A measured number with three significant digits, for lines of many numbers. */
 export function formatShort(value: number): string {
   const size = Math.abs(value);

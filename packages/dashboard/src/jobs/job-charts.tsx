@@ -41,7 +41,8 @@ function linesOf(events: readonly TrainingEventObject[], names: Readonly<Record<
   const steps = events.filter(({ type }) => type === 'gradient_step');
   return Object.entries(names).flatMap(([metric, name], index) => {
     const points = steps.flatMap(({ data }, step) => {
-      const value = data[metric];
+      // The first step compares fresh rollouts; a metric may have a name for either.
+      const value = data[metric] ?? data[`fresh/${metric}`] ?? data[`updated/${metric}`];
       return typeof value === 'number' ? [[step, value] as const] : [];
     });
     if (points.length === 0) return [];

@@ -1,11 +1,54 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { useSearchParams } from 'wouter';
+
+import type { JobFilter } from '../api/jobs.ts';
+import { modelsQuery } from '../api/models.ts';
+import { FilterSelect } from '../components/filter-select.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from './job-table.tsx';
 
-/** Training jobs of all models. */
+const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
+const KINDS = ['rl', 'sft'] as const;
+
+/** Training jobs of all models, by status, kind and project. */
 export function JobsPage() {
+  const [parameters] = useSearchParams();
+  const { data } = useInfiniteQuery(modelsQuery);
+  const models = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  const project = parameters.get('project') ?? '';
+  const status = STATUSES.find((one) => one === parameters.get('status'));
+  const kind = KINDS.find((one) => one === parameters.get('kind'));
+  const projects = [...new Set([...models.map((model) => model.project), ...(project === '' ? [] : [project])])];
+  const filter: JobFilter = {
+    ...(status === undefined ? {} : { status }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(project === '' ? {} : { project }),
+  };
   return (
     <Page title="Jobs">
-      <JobTable modelId={null} />
+      <div className="filters">
+        <FilterSelect
+          name="status"
+          label="State"
+          options={[['', 'all'], ...STATUSES.map((one) => [one, one] as const)]}
+        />
+        <FilterSelect
+          name="kind"
+          label="Kind"
+          options={[
+            ['', 'all'],
+            ['rl', 'rollouts'],
+            ['sft', 'conversations'],
+          ]}
+        />
+        <FilterSelect
+          name="project"
+          label="Project"
+          options={[['', 'all'], ...projects.toSorted().map((one) => [one, one] as const)]}
+        />
+      </div>
+      <JobTable modelId={null} filter={filter} models={models} />
     </Page>
   );
 }

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { TrajectoryContent } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
+import { modelQuery } from '../api/models.ts';
 import { rolloutQuery } from '../api/rollouts.ts';
 import { Fault } from '../components/fault.tsx';
 import { formatValue } from '../components/numbers.ts';
@@ -25,6 +26,7 @@ const VIEWS = [
 /** One rollout: its messages, its tokens, and its prompt at other steps. */
 export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   const { data: rollout, error } = useQuery(rolloutQuery(rolloutId));
+  const { data: named } = useQuery({ ...modelQuery(rollout?.model_id ?? ''), enabled: rollout !== undefined });
   const [parameters] = useSearchParams();
   const view = parameters.get('view') ?? '';
   if (rollout === undefined)
@@ -42,7 +44,8 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
       title={`Rollout ${rollout.index} of group ${rollout.group}`}
       path={
         <>
-          <Link href="/models">Models</Link> / <Link href={model}>model</Link> /{' '}
+          <Link href="/models">Models</Link> /{' '}
+          <Link href={model}>{named === undefined ? 'model' : shownName(named.name)}</Link> /{' '}
           <Link href={ofStep}>
             step {rollout.step} ({shownName(rollout.split)})
           </Link>{' '}

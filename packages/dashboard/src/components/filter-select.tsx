@@ -1,0 +1,59 @@
+import './field.css';
+import { useSearchParams } from 'wouter';
+
+/** A filter in the address. @param options values with their texts; the empty value matches all */
+export function FilterSelect({
+  name,
+  label,
+  options,
+}: {
+  /** Parameter of the address. */
+  name: string;
+  label: string;
+  options: readonly (readonly [value: string, text: string])[];
+}) {
+  const [value, setValue] = useAddressText(name);
+  return (
+    <label className="inline-field">
+      {label}
+      <select className="input" value={value} onChange={({ target }) => setValue(target.value)}>
+        {options.map(([key, text]) => (
+          <option key={key} value={key}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A search text in the address. */
+export function FilterText({ name, label }: { name: string; label: string }) {
+  const [value, setValue] = useAddressText(name);
+  return (
+    <input
+      className="input"
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={value}
+      onChange={({ target }) => setValue(target.value)}
+    />
+  );
+}
+
+/** A parameter of the address as state; the empty text removes it. */
+export function useAddressText(name: string): readonly [string, (value: string) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const set = (value: string) =>
+    setParameters(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (value === '') after.delete(name);
+        else after.set(name, value);
+        return after;
+      },
+      { replace: true },
+    );
+  return [parameters.get(name) ?? '', set];
+}
