@@ -22,7 +22,7 @@ export function placesOf(lines: readonly ChartLine[]): number[] {
 }
 
 /** Quotes a name chosen by a user: doubles quotes, and escapes formulas that spreadsheets would run. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
   return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -82,7 +82,7 @@ export function JobPage({ jobId }: { jobId: string }) {
   );
 }
 
-/** What a job learns from: groups by outcome, or a file of conversations. */
+/** Data of a job: groups by outcome, or a file of conversations. */
 function JobData({ job }: { job: TrainingJobObject }) {
   if (job.kind === 'rl')
     return (

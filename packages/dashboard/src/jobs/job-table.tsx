@@ -5,6 +5,7 @@ import { Link } from 'wouter';
 
 import { type JobFilter, jobsQuery } from '../api/jobs.ts';
 import { useMorePages } from '../api/more-pages.ts';
+import { CutName } from '../components/lists/cut-name.tsx';
 import { Empty } from '../components/empty.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
@@ -71,8 +72,8 @@ function columnsWith(models: readonly ModelDetailsObject[]): readonly LongColumn
         const model = byId.get(id);
         const name = model === undefined ? id.slice(0, 8) : shownName(`${model.project}/${model.name}`);
         return (
-          <Link className="cut" title={name} href={`/models/${encodeURIComponent(id)}`}>
-            {name}
+          <Link href={`/models/${encodeURIComponent(id)}`}>
+            <CutName text={name} />
           </Link>
         );
       },

@@ -4,7 +4,7 @@ import { useSearchParams } from 'wouter';
 
 import type { JobFilter } from '../api/jobs.ts';
 import { modelsQuery } from '../api/models.ts';
-import { FilterSelect } from '../components/filter-select.tsx';
+import { FilterSelect } from '../components/lists/filter-select.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from './job-table.tsx';
 

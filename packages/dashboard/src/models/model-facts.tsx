@@ -16,7 +16,7 @@ export function ModelFacts({
   firstReward?: number | null;
   /** Mean log-probability gap of the last fresh rollouts. */
   gap?: number | null;
-  /** Of a model that learns from conversations, over gradient steps. */
+  /** Loss over gradient steps, for a model that learns from conversations. */
   loss?: SeriesObject | undefined;
 }) {
   const { reward } = model;

@@ -8,10 +8,11 @@ import { Link, useSearchParams } from 'wouter';
 import { deleteModel, modelsQuery } from '../api/models.ts';
 import { useMorePages } from '../api/more-pages.ts';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
+import { CutName } from '../components/lists/cut-name.tsx';
 import { Empty } from '../components/empty.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
-import { FilterSelect, FilterText } from '../components/filter-select.tsx';
+import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { formatCount, formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
@@ -100,7 +101,7 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
           rows={shown}
           keyOf={({ id }) => id}
           rowHeight={48}
-          minWidth={900}
+          minWidth={860}
         />
       )}
     </>
@@ -141,8 +142,8 @@ function columnsFor(
       width: 'minmax(220px, 4fr)',
       cell: ({ id, entity, project, name }) => (
         <span className="model-name">
-          <Link className="cut" title={shownName(name)} href={`/models/${encodeURIComponent(id)}`}>
-            {shownName(name)}
+          <Link href={`/models/${encodeURIComponent(id)}`}>
+            <CutName text={shownName(name)} />
           </Link>
           <small className="cut soft">{shownName(`${entity}/${project}`)}</small>
         </span>

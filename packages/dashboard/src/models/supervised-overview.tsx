@@ -8,7 +8,9 @@ import { ChartCard } from '../charts/chart-card.tsx';
 import type { ChartLine } from '../charts/chart-line.ts';
 import { lineOf } from '../charts/series-lines.ts';
 import { Fault } from '../components/fault.tsx';
+import { FailedJob } from './failed-job.tsx';
 import { LiveJobs } from '../jobs/live-jobs.tsx';
+import { formatCount } from '../components/numbers.ts';
 import { BeforeAndAfter } from './before-and-after.tsx';
 import { ModelFacts } from './model-facts.tsx';
 
@@ -37,6 +39,7 @@ export function SupervisedOverview({ model }: { model: ModelDetailsObject }) {
     <>
       {error === null ? null : <Fault error={error} />}
       <ModelFacts model={model} loss={data?.data.find(({ name }) => name === 'train/loss')} />
+      <FailedJob job={model.last_job} />
       <LiveJobs modelId={model.id} />
       <ChartCard
         title="Loss"
@@ -61,7 +64,8 @@ function TrainingData({ job }: { job: TrainingJobObject }) {
   const dropped = Object.entries((counts?.['dropped_trajectories'] ?? {}) as Record<string, number>).filter(
     ([, count]) => count > 0,
   );
-  const lines = data?.num_lines ?? counts?.['num_trajectories_submitted'];
+  const counted = counts?.['num_trajectories_submitted'];
+  const lines = data?.num_lines ?? (typeof counted === 'number' ? counted : undefined);
   return (
     <section className="chart-group" aria-label="Training data">
       <h2>Training data</h2>
@@ -71,7 +75,7 @@ function TrainingData({ job }: { job: TrainingJobObject }) {
             <code className="training-file">{data.url}</code> ·{' '}
           </>
         )}
-        {lines === undefined ? null : <strong>{`${String(lines)} conversations`}</strong>}
+        {lines === undefined ? null : <strong>{formatCount(lines)} conversations</strong>}
         {` · ${String(config['epochs'])} ${config['epochs'] === 1 ? 'epoch' : 'epochs'} · ${String(config['batch_size'])} per gradient step`}
         {dropped.map(([reason, count]) => ` · ${count} not trained: ${reason.replaceAll('_', ' ')}`)}
       </p>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { maskReason, tokenRuns } from './token-runs.ts';
 
-const mask = (text: string) => [...text].map((letter) => letter === 'T');
+const mask = (text: string) => Array.from(text, (letter) => letter === 'T');
 const sampled = (reward?: number) => ({
   message: { role: 'assistant', content: 'x' },
   logprobs: { content: [] },

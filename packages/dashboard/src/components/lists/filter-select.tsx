@@ -1,4 +1,4 @@
-import './field.css';
+import '../field.css';
 import { useSearchParams } from 'wouter';
 
 /** A filter in the address. @param options values with their texts; the empty value matches all */
