@@ -81,5 +81,6 @@ export const SERVE_FLAGS = {
     'vllm-max-lora-rank',
     'vllm-model',
     'vllm-scheduling-policy',
+    'weights',
   ],
 };

@@ -22,7 +22,8 @@ export { decodeTokenTrace, encodeTokenTrace, type ReadSequence, type TracedSeque
 export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
 export { openTemplate, type OpenedTemplate } from './learner/open-template.ts';
 export { Bf16BlockMatrices } from './lanes/bf16-matrices.ts';
-export { openTrainer, requireBf16, type Trainer } from './learner/open-trainer.ts';
+export { predictTraining, type TrainingPrediction } from './learner/predict-training.ts';
+export { openTrainer, requireBf16, type Trainer, type TrainerOptions } from './learner/open-trainer.ts';
 export { EmbeddedLearner, type EmbeddedLearnerOptions } from './learner/embedded-learner.ts';
 export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';
 export type {
@@ -123,6 +124,7 @@ export {
   type PatternEntry,
 } from '@trainyard/transformer';
 export type { GraphTiming } from './lanes/lane-compute.ts';
+export { totalTrainingBytes, trainingMemory, type TrainingMemory } from './lanes/training-memory.ts';
 export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';
 export type {
   ComputeGate,

@@ -85,6 +85,14 @@ export {
   requireSum,
   SUMS_FILE,
 } from './files/file-sums.ts';
+export {
+  machineMemory,
+  memoryProblem,
+  parameterCount,
+  type WeightsMode,
+  weightsModeOf,
+  type WeightsSetting,
+} from './model/weights-mode.ts';
 export { embedTokens, MatrixRows } from './model/embedding.ts';
 export { toHalves, toInterleaved } from './model/head-permutation.ts';
 export { ropeTables, type RopeTables } from './model/rope.ts';

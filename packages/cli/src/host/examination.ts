@@ -75,7 +75,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   };
   for (const problem of unknownVariables(process.env)) yield { name: 'settings', subject: 'settings', problem };
   for (const model of needsModelFiles(config.role) ? models : []) {
-    yield await modelCheck(model, config);
+    yield* modelChecks(model, config);
   }
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: folderProblem(dataDirectory) };
   const database = await examineDatabase(config.database);
@@ -111,23 +111,24 @@ async function precisionCheck(config: ServiceConfig): Promise<Finding> {
 }
 
 /** Checks a model file. A missing default model is no fault if a start would fetch it. */
-async function modelCheck(model: ServiceConfig['models'][number], config: ServiceConfig): Promise<Finding> {
+async function* modelChecks(model: ServiceConfig['models'][number], config: ServiceConfig): AsyncGenerator<Finding> {
   const finding = (problem: string | null, note = '') => ({
     name: 'model',
     subject: `model file ${model.path}${note}`,
     problem,
   });
   try {
-    const { untrainable } = await examineModel(model, config);
-    return finding(null, untrainable === null ? '' : ` (sampling only, not trainable: ${untrainable})`);
+    const { untrainable, memory } = await examineModel(model, config);
+    yield finding(null, untrainable === null ? '' : ` (sampling only, not trainable: ${untrainable})`);
+    if (memory !== null) yield { name: 'memory', subject: memory, problem: null };
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== 'server.model_missing')
-      return finding((error as Error).message);
+      return yield finding((error as Error).message);
     if (model.path !== defaultModelPath(config))
-      return finding(
+      return yield finding(
         'missing: put the file there, or set TRAINYARD_MODEL to another file; if it is unset, the default model is downloaded',
       );
-    return finding(null, ` (downloaded at the first start, ${formatMegabytes(DEFAULT_MODEL_BYTES, 0)})`);
+    yield finding(null, ` (downloaded at the first start, ${formatMegabytes(DEFAULT_MODEL_BYTES, 0)})`);
   }
 }
 

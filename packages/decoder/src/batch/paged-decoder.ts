@@ -8,7 +8,7 @@ import {
   ropeTables,
   UnsupportedModelError,
 } from '@trainyard/transformer';
-import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
+import type { Architecture, LayerKind, RopeTables, WeightsMode } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
@@ -47,7 +47,7 @@ export interface PagedDecoderOptions extends Pick<
   /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
   readonly bf16?: Bf16Library | null;
   /** `streamed`: matrices stay in the file, with the same bits, and many rows are slower. Default `resident`. */
-  readonly weights?: 'resident' | 'streamed';
+  readonly weights?: WeightsMode;
 }
 
 const ADAPTERS_PER_BATCH = 64;

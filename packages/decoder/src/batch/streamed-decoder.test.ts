@@ -53,6 +53,8 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['qwen2', 'q8_0', {}],
     ['qwen3', 'bf16', WIDE],
     ['gemma3', 'f16', WIDE],
+    ['granite', 'q8_0', {}],
+    ['smollm3', 'q4_0', WIDE],
   ];
 
 function modelFile(family: keyof typeof TINY_ARCHITECTURES, type: (typeof FILES)[number][1], sizes: object): string {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 
 import { QuantisedWeights } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
-import { readArchitecture } from '@trainyard/transformer';
+import { readArchitecture, type WeightsMode, weightsModeOf, type WeightsSetting } from '@trainyard/transformer';
 
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
@@ -36,7 +36,7 @@ const SCORE_BYTES_PER_CELL = 512 * 4;
  * @returns `contextLength`: per sequence with this cache; `vocabulary`, which the caller must close
  * @throws {NativeError} if the file is missing or malformed, or the copy cannot be written
  */
-export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
+export function inspectServedModel(options: ServedFileOptions & CacheLimits & { readonly weights?: WeightsSetting }): {
   readonly vocabulary: LlamaModel;
   readonly contextLength: number;
   readonly memory: ModelMemory;
@@ -46,6 +46,7 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
   const { metadata } = file;
   const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
   const { contextLength, sizeBytes } = cacheSize(served, metadata, options);
+  const mode = weightsModeOf(options.weights ?? 'resident', file);
   const numHeads = Number(metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1);
   const hasScores = served.runner === 'llama' && !served.flashAttention;
   const trainedLength = Number(metadata.get(`${vocabulary.architecture}.context_length`) ?? Infinity);
@@ -53,7 +54,8 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
     vocabulary,
     contextLength: Math.min(trainedLength, contextLength),
     memory: {
-      weightBytes: served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices),
+      weightBytes:
+        served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices, mode),
       cacheBytes: sizeBytes,
       processBytes:
         RUNTIME_BYTES +
@@ -63,12 +65,17 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
   };
 }
 
+/** Memory of a model's process without keys and values and logits, bytes. */
+export const leastSamplingBytes = (file: GgufFile, weights: WeightsMode): number =>
+  RUNTIME_BYTES + graphWeightBytes(file, 'f32', weights);
+
 /**
- * In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
+ * Streamed, only quantised weights for batches of few rows. In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
  * head exists twice. In bf16 everything but the embedding takes half.
  */
-function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16'): number {
+function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16', weights: WeightsMode): number {
   const { tensors } = file;
+  if (matrices === 'f32' && weights === 'streamed') return QuantisedWeights.bytesOf(file, readArchitecture(file));
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const embedding = sizeOf('token_embd.weight');
   const head = tensors.has('output.weight') ? 0 : embedding;

@@ -1,11 +1,14 @@
+import { basename } from 'node:path';
 import { GgufFile, LlamaModel, openBf16Library } from '@trainyard/native';
 import { PagedDecoder } from '@trainyard/decoder';
+import { memoryProblem, type WeightsMode, weightsModeOf, type WeightsSetting } from '@trainyard/transformer';
 import { LlamaRunner } from '../runner/llama-runner.ts';
 import type { ModelRunner } from '../runner/model-runner.ts';
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
+import { leastSamplingBytes } from './served-model-memory.ts';
 import { windowWarning } from './window-warning.ts';
 
 /** More than any step plans. */
@@ -15,10 +18,10 @@ export interface ServedModelOptions extends ServedFileOptions {
   /** Path or library name of oneDNN, for precision `bf16`. */
   readonly oneDnnPath: string;
   /**
-   * `streamed` keeps matrices of the graphs in the file: the same bits, less memory, slower for many rows. Default
-   * `resident`.
+   * `streamed` keeps matrices of the graphs in the file: the same bits, less memory, slower for many rows. `auto`
+   * decides by the machine's memory. Default `resident`.
    */
-  readonly weights?: 'resident' | 'streamed';
+  readonly weights?: WeightsSetting;
 }
 
 export interface RunnerSizes extends CacheLimits {
@@ -57,7 +60,7 @@ export class ServedModel implements Disposable {
   /**
    * The caller must close it before this.
    *
-   * @throws {NativeError} if bf16 is requested and the library or processor lacks it
+   * @throws {RangeError} if the machine has too little free memory; {NativeError} if bf16 is requested and the library or processor lacks it
    */
   openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
     const served = this.#file;
@@ -65,7 +68,9 @@ export class ServedModel implements Disposable {
     const { capacityTokens } = cacheSize(served, file.metadata, limits);
     const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
     if (served.runner === 'graphs') {
-      const { oneDnnPath, weights = 'resident' } = this.#options;
+      const { oneDnnPath } = this.#options;
+      const weights = weightsModeOf(this.#options.weights ?? 'resident', file);
+      if (served.matrices === 'f32') requireMemory(file, weights);
       const bf16 = served.matrices === 'bf16' ? openBf16Library(oneDnnPath, numThreads) : null;
       return PagedDecoder.open(served.path, { ...sizes, capacityTokens, bf16, weights });
     }
@@ -85,4 +90,11 @@ export class ServedModel implements Disposable {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+/** @throws {RangeError} with the need, the free memory and the remedy */
+function requireMemory(file: GgufFile, weights: WeightsMode): void {
+  const needs = { resident: leastSamplingBytes(file, 'resident'), streamed: leastSamplingBytes(file, 'streamed') };
+  const problem = memoryProblem(weights, needs);
+  if (problem !== null) throw new RangeError(`cannot load ${basename(file.path)}: ${problem}`);
 }

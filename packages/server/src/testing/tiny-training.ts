@@ -17,6 +17,7 @@ export function tinyTraining(
       allowsControlTokens: false,
       isDeterministic: false,
       oneDnnPath: null,
+      weights: 'auto',
       remote: null,
       ...options,
     },

@@ -13,6 +13,7 @@ const RETRY_BY_CODE = {
   'trainer.checkpoint_unreadable': 'never',
   'trainer.checkpoint_damaged': 'never',
   'trainer.disk_full': 'wait',
+  'trainer.memory_full': 'wait',
   'trainer.export_differs': 'never',
   'trainer.adapter_invalid': 'never',
   'trainer.cancelled': 'never',

@@ -13,6 +13,7 @@ import {
   sharedFloats,
   type StreamedWeights,
   streamWeights,
+  type WeightsMode,
   Workspace,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
@@ -40,10 +41,8 @@ import type {
 import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
 import { type StreamedBlocks, streamedBlocks, weightBuffers } from './streamed-blocks.ts';
+import { DEFAULT_MEMORY_BUDGET_BYTES, MAX_LANES } from './training-memory.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
-
-/** `streamed`: large matrices stay in the model file and are expanded when they are used. */
-export type WeightsMode = 'resident' | 'streamed';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
@@ -65,10 +64,6 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   readonly onRun?: (run: GraphTiming) => void;
 }
 
-// With more lanes each has so few tokens that reading the weights shows; from eight threads on, graph runs get
-// several.
-const MAX_LANES = 4;
-const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
 // 512 is equally fast, but holds the cores twice as long; 128 took 7–17 % longer.
 const DEFAULT_CHUNK_TOKENS = 256;
 // 32 to 128 are equal within 3 %.

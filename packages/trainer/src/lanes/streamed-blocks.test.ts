@@ -2,13 +2,13 @@ import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, t
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { quantizeModel } from '@trainyard/native';
-import { type Architecture, LINEAR_NAMES, type LinearName } from '@trainyard/transformer';
+import { type Architecture, LINEAR_NAMES, type LinearName, type WeightsMode } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import type { PackedRow } from '../model/policy-model.ts';
 import { packTrie } from '../testing/pack-trie.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
-import { OrtPolicyModel, type WeightsMode } from './ort-policy-model.ts';
+import { OrtPolicyModel } from './ort-policy-model.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'streamed-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -72,6 +72,7 @@ test.each([
   ['qwen2', 'q8_0', { numThreads: 1, memoryBudgetBytes: 0 }],
   ['qwen3', 'bf16', { numThreads: 2, targets: ['o', 'down'] }],
   ['gemma3', 'f32', { numThreads: 2, targets: ['v', 'gate'] }],
+  ['granite', 'q8_0', { numThreads: 2 }],
 ] as const)('streamed weights give the bits of resident ones: %s in %s, %o', async (family, type, setting) => {
   const path = modelFile(family, type);
   const [resident, streamed] = [await computed(path, 'resident', setting), await computed(path, 'streamed', setting)];

@@ -9,13 +9,19 @@ import {
   readWeightsExceptMatrices,
   type StreamedWeights,
   streamWeights,
+  memoryProblem,
+  type WeightsMode,
+  weightsModeOf,
+  type WeightsSetting,
   Workspace,
 } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
 import { RowDecoder } from '../deterministic/row-decoder.ts';
 import { Bf16BlockMatrices } from '../lanes/bf16-matrices.ts';
 import { LaneThreads } from '../lanes/lane-threads.ts';
-import { OrtPolicyModel, type WeightsMode } from '../lanes/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { totalTrainingBytes, trainingMemory } from '../lanes/training-memory.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
@@ -49,15 +55,18 @@ export interface TrainerOptions {
   readonly isDeterministic?: boolean;
   /** Library for matrices and their inputs in bf16, which are always resident. Default null: single precision. */
   readonly oneDnnPath?: string | null;
-  /** `streamed` keeps matrices in the file, with the same bits, for a few percent of speed. Default `resident`. */
-  readonly weights?: WeightsMode;
+  /**
+   * `streamed` keeps matrices in the file, with the same bits, for a few percent of speed. `auto` decides by the
+   * machine's memory. Default `resident`.
+   */
+  readonly weights?: WeightsSetting;
 }
 
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
- * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
+ * @throws {TrainerError} `trainer.architecture_unsupported`, `trainer.memory_full`; {NativeError}
+ * `native.gguf_malformed`, `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
 export async function openTrainer(options: TrainerOptions): Promise<Trainer> {
   const { modelPath, numThreads, isDeterministic = false } = options;
@@ -76,7 +85,7 @@ export async function openTrainer(options: TrainerOptions): Promise<Trainer> {
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
     own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, threads, ...matrices });
-    if (isDeterministic) rows ??= new RowDecoder(decoderWeights(architecture, options), numThreads);
+    if (isDeterministic) rows ??= new RowDecoder(decoderWeights(architecture, options, file !== null), numThreads);
     current = rows === null ? own : new DeterministicPolicy(own, rows);
     return current;
   };
@@ -113,7 +122,8 @@ interface ReadModel {
 }
 
 /** @param opened closed on an error */
-function readModel(opened: OpenedTemplate, { oneDnnPath = null, weights = 'resident' }: TrainerOptions): ReadModel {
+function readModel(opened: OpenedTemplate, options: TrainerOptions): ReadModel {
+  const { oneDnnPath = null, weights = 'resident' } = options;
   const { modelPath, architecture } = opened;
   using kept = new DisposableStack();
   kept.defer(() => opened.close());
@@ -129,18 +139,40 @@ function readModel(opened: OpenedTemplate, { oneDnnPath = null, weights = 'resid
     const others = readWeightsExceptMatrices(file, architecture);
     return done({ weights: others, bf16: new Bf16BlockMatrices(file, architecture, library), file: null });
   }
-  if (weights === 'streamed') return done({ weights: streamWeights(file, architecture), bf16: null, file });
+  const mode = weightsModeOf(weights, file);
+  requireMemory(file, architecture, mode, options);
+  if (mode === 'streamed') return done({ weights: streamWeights(file, architecture), bf16: null, file });
   return done({ weights: readWeights(file, architecture), bf16: null, file: null });
+}
+
+/** Tokens of a short row: longer ones may still fail, but a model that is refused could train nothing. */
+const LEAST_ROW_TOKENS = 256;
+
+/** @throws {TrainerError} `trainer.memory_full` */
+function requireMemory(
+  file: GgufFile,
+  architecture: Architecture,
+  mode: WeightsMode,
+  { numThreads, isDeterministic = false }: TrainerOptions,
+): void {
+  const isTied = !file.tensors.has('output.weight');
+  const needOf = (weights: WeightsMode) => {
+    const memory = trainingMemory(architecture, { weights, isTied, numTokens: LEAST_ROW_TOKENS, numThreads });
+    return totalTrainingBytes(memory) + (isDeterministic ? memory.weightBytes : 0);
+  };
+  const problem = memoryProblem(mode, { resident: needOf('resident'), streamed: needOf('streamed') });
+  if (problem !== null) throw new TrainerError('trainer.memory_full', `cannot train: ${problem}`);
 }
 
 /** The sampler's weights. */
 function decoderWeights(
   architecture: Architecture,
-  { modelPath, numThreads, weights }: Pick<TrainerOptions, 'modelPath' | 'numThreads' | 'weights'>,
+  { modelPath, numThreads }: TrainerOptions,
+  isStreamed: boolean,
 ): DecoderWeights {
   using opened = new DisposableStack();
   const file = opened.use(GgufFile.open(modelPath));
-  if (weights !== 'streamed') return new DecoderGraphs(file, architecture, numThreads);
+  if (!isStreamed) return new DecoderGraphs(file, architecture, numThreads);
   const streamed = new StreamedMatrices(file, architecture);
   opened.move();
   return streamed;

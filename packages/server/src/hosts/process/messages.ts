@@ -17,6 +17,7 @@ import type {
   RolloutsBeginning,
   SftConfig,
   TrainerEvent,
+  TrainerOptions,
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
@@ -38,6 +39,8 @@ export interface TrainerHostOptions {
   readonly isDeterministic: boolean;
   /** oneDNN library for matrices in bf16; null: single precision */
   readonly oneDnnPath: string | null;
+  /** frozen weights in memory, or in the model file */
+  readonly weights: NonNullable<TrainerOptions['weights']>;
   /** remote training server; null: train on this machine */
   readonly remote: RemoteTrainerOptions | null;
 }

@@ -55,6 +55,7 @@ export const HTTP_FAULTS = {
   'trainer.checkpoint_unreadable': broken,
   'trainer.checkpoint_damaged': broken,
   'trainer.disk_full': broken,
+  'trainer.memory_full': broken,
   'trainer.export_differs': broken,
   'trainer.adapter_invalid': { ...invalid, status: 422 },
   'trainer.cancelled': { status: 409, type: 'conflict_error', retryable: false },
@@ -128,6 +129,8 @@ const WORDS: Partial<Record<FaultCode, string>> = {
     'A stored file is damaged: its checksum is wrong. The log of the service has its name. Restore it from a backup, or send the data again',
   'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; see the log of the service',
   'trainer.disk_full': 'The disk of the service is full; its operator must free space',
+  'trainer.memory_full':
+    'The machine has too little free memory to train this base model; the log of the service has the numbers',
 };
 
 /**

@@ -56,7 +56,7 @@ export async function openJobWorkers(
   },
 ): Promise<JobWorkers> {
   const { store, blobs, modelPaths, files, arbiter, scores, metrics, publish, tracing = null, log } = parts;
-  const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
+  const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models, weights } = config;
   const checked = files === undefined ? {} : { files };
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs shares its cores with no engine.
@@ -72,6 +72,7 @@ export async function openJobWorkers(
       allowsControlTokens: config.specialTokens === 'control',
       isDeterministic,
       oneDnnPath: precision === 'bf16' ? oneDnnPath : null,
+      weights,
       remote,
     },
     remoteKey: config.trainer?.apiKey ?? null,

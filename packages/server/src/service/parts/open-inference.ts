@@ -128,6 +128,7 @@ export function hostOptionsOf(
   return {
     modelPath: model.path,
     precision: config.precision,
+    weights: config.weights,
     oneDnnPath: config.oneDnnPath,
     cacheDirectory: parts.cacheDirectory,
     numThreads: config.numThreads,

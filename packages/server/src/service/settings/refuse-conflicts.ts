@@ -29,6 +29,8 @@ export function refuseConflicts({ values, given, role, database, models }: Setti
     throw settingFault(`--logprobs-mode must be a mode of log-probabilities with --vllm, got ${logprobsMode}`);
   if (values.deterministic === 'on' && (precision === 'fast' || precision === 'bf16'))
     throw settingFault(`--deterministic requires --precision exact or strict, got ${precision}`);
+  if (values.weights === 'streamed' && precision === 'bf16')
+    throw settingFault('--weights streamed requires --precision exact, strict or fast, got bf16');
   if (values.deterministic === 'on' && given.has('trainerUrl'))
     throw settingFault('--deterministic cannot be used with --trainer-url');
   if (role !== 'all' && database.kind !== 'postgres')

@@ -30,6 +30,13 @@ export const MODELS = {
     help: '`exact` = sampler and trainer share one code (or llama.cpp within 1e-3); `strict` = the same, or llama.cpp within 1e-5; `fast` = llama.cpp with the file as it is, in a third of the memory; `bf16` = both in bf16 if the processor supports it, within 0.02 nats',
     more: 'see [decision 34](../decisions/0034-bf16-matrices-for-sampling.md)',
   },
+  weights: {
+    kind: 'choice',
+    values: ['auto', 'resident', 'streamed'],
+    default: 'auto',
+    help: 'weights of the graphs: `resident` = in memory, 8 bytes per parameter in all; `streamed` = in the file, expanded when used: the same numbers, slower rollouts; `auto` = resident if they take at most half of the memory',
+    more: 'see [decision 69](../decisions/0069-streamed-weights.md)',
+  },
   deterministic: {
     kind: 'switch',
     default: 'off',

@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Architecture, LINEAR_NAMES } from '@trainyard/transformer';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { afterAll, expect, test } from 'vitest';
+import { predictTraining } from '../learner/predict-training.ts';
+import { packTrie } from '../testing/pack-trie.ts';
+import { OrtPolicyModel } from './ort-policy-model.ts';
+import { trainingMemory } from './training-memory.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'training-memory-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const ARCHITECTURE: Architecture = {
+  ...TINY_ARCHITECTURES.llama,
+  hiddenSize: 320,
+  numHeads: 10,
+  numKvHeads: 5,
+  headSize: 32,
+  feedForwardSize: 576,
+  numLayers: 3,
+};
+const NUM_TOKENS = 240;
+
+test.each(['resident', 'streamed'] as const)(
+  'with %s weights the memory of a row is predicted within 15 percent',
+  async (weights) => {
+    const modelPath = join(directory, `${weights}.gguf`);
+    writeTinyGguf(modelPath, ARCHITECTURE, { isTied: true });
+    const tokenIds = Array.from({ length: NUM_TOKENS }, (_, i) => (7 * i) % 250);
+    // A trained token has no place of its own at the end of a row.
+    const row = packTrie([[{ tokenIds: [...tokenIds, 3], numPrompt: 200 }]]);
+    for (const memoryBudgetBytes of [2 ** 31, 4_000_000]) {
+      const lora = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 1 };
+      const model = await OrtPolicyModel.load({ modelPath, weights, lora, numThreads: 2, memoryBudgetBytes });
+      await model.forward(row, { keepForBackward: true });
+      const found = model.activationBytes;
+      model.close();
+      const options = { weights, isTied: true, numTokens: NUM_TOKENS, numThreads: 2, memoryBudgetBytes, lora };
+      const { rowBytes, weightBytes } = trainingMemory(ARCHITECTURE, options);
+      console.log(`${weights}, budget ${memoryBudgetBytes}: ${found} bytes, predicted ${rowBytes}`);
+      expect(Math.abs(rowBytes / found - 1)).toBeLessThan(0.15);
+      expect(weightBytes === 0).toBe(weights === 'streamed');
+    }
+  },
+);
+
+test('nothing is predicted of a file that cannot be read or trained', () => {
+  const path = join(directory, 'odd.gguf');
+  writeFileSync(path, 'no model');
+  const options = { weights: 'auto', numThreads: 2, numTokens: 100 } as const;
+  expect(predictTraining(path, options)).toBeNull();
+  expect(predictTraining(join(directory, 'absent.gguf'), options)).toBeNull();
+});

@@ -1,0 +1,103 @@
+import {
+  type Architecture,
+  DEFAULT_LORA_CONFIG,
+  inputOf,
+  LINEAR_NAMES,
+  linearDims,
+  type LoraConfig,
+  lowWidth,
+  PROJECTION_NAMES,
+  projectionDims,
+  type WeightsMode,
+  Workspace,
+} from '@trainyard/transformer';
+import { Activations } from './activations.ts';
+
+export interface TrainingMemory {
+  /** Frozen weights in memory. */
+  readonly weightBytes: number;
+  /** Activations and gradients of a row, and buffers of streamed weights. */
+  readonly rowBytes: number;
+  /** Adapter with its moments, temporaries of the lanes, runtime. */
+  readonly processBytes: number;
+}
+
+/** Node with the libraries, and its tokenizer per token of the vocabulary: measured. */
+const RUNTIME_BYTES = 130e6;
+const BYTES_PER_VOCABULARY_TOKEN = 800;
+/** Value, gradient, two moments and the layout of the graphs, 4 bytes each. */
+const BYTES_PER_ADAPTER_PARAMETER = 20;
+/** Temporaries of a lane's backward over 256 tokens, in arrays of the width of a block: measured. */
+const TEMPORARY_ROWS = 256 * 12;
+/** Rows of the vocabulary that a lane expands at once, with the slack of its scratch: at most. */
+const HEAD_ROWS = 1.25 * 4096;
+
+/**
+ * Peak memory of the trainer's process, predicted from a file's header.
+ *
+ * @param options `numTokens` of the longest row; `memoryBudgetBytes` and `lora` as in a policy
+ */
+export function trainingMemory(
+  architecture: Architecture,
+  options: {
+    readonly weights: WeightsMode;
+    readonly isTied: boolean;
+    readonly numTokens: number;
+    readonly numThreads: number;
+    readonly memoryBudgetBytes?: number;
+    readonly lora?: LoraConfig;
+  },
+): TrainingMemory {
+  const { weights, isTied, numTokens, numThreads, lora = DEFAULT_LORA_CONFIG } = options;
+  const { vocabSize, hiddenSize, feedForwardSize, numLayers } = architecture;
+  const numLanes = Math.min(numThreads, MAX_LANES);
+  const isStreamed = weights === 'streamed';
+  const blockBytes = matrixBytes(architecture, lora);
+  const adapterParameters = numLayers * lora.targets.reduce((sum, linear) => sum + adapterSize(linear), 0);
+  function adapterSize(linear: (typeof LINEAR_NAMES)[number]): number {
+    const dims = linearDims(architecture, linear);
+    return lora.rank * (dims.in + dims.out);
+  }
+  const temporaries = 4 * TEMPORARY_ROWS * (feedForwardSize + hiddenSize) * numLanes;
+  const headBytes = isStreamed ? 4 * Math.min(vocabSize, HEAD_ROWS) * hiddenSize * numLanes : 0;
+  return {
+    weightBytes: isStreamed ? 0 : numLayers * blockBytes + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2),
+    rowBytes:
+      activationBytes(architecture, numTokens, numLanes, options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES) +
+      4 * adapterParameters * numLanes +
+      (isStreamed ? 2 * blockBytes : 0),
+    processBytes:
+      RUNTIME_BYTES +
+      BYTES_PER_VOCABULARY_TOKEN * vocabSize +
+      BYTES_PER_ADAPTER_PARAMETER * adapterParameters +
+      temporaries +
+      headBytes,
+  };
+}
+
+export const totalTrainingBytes = ({ weightBytes, rowBytes, processBytes }: TrainingMemory): number =>
+  weightBytes + rowBytes + processBytes;
+
+/** With more lanes each has so few tokens that reading the weights shows; from eight threads on, runs get several. */
+export const MAX_LANES = 4;
+export const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
+
+/** Matrices of a block, with the adapter's columns. */
+function matrixBytes(architecture: Architecture, lora: LoraConfig): number {
+  return PROJECTION_NAMES.reduce((sum, projection) => {
+    const { in: inner, out } = projectionDims(architecture, projection);
+    return sum + 4 * out * (inner + lowWidth(inputOf(projection), lora));
+  }, 0);
+}
+
+/** Takes the buffers of a pass without touching their memory. */
+function activationBytes(architecture: Architecture, numTokens: number, numLanes: number, budget: number): number {
+  const workspace = new Workspace();
+  const activations = new Activations(workspace, architecture, numTokens, budget);
+  for (let layer = 0; layer <= architecture.numLayers; layer++) activations.layerInput(layer);
+  for (let layer = 0; layer < architecture.numLayers; layer++) activations.intermediates(layer);
+  activations.gradients(numLanes);
+  const { sizeBytes } = workspace;
+  workspace.clear();
+  return sizeBytes;
+}

@@ -1,0 +1,56 @@
+import { totalmem } from 'node:os';
+import type { GgufFile } from '@trainyard/native';
+
+/** `streamed`: large matrices stay in the model file and are expanded when they are used. */
+export type WeightsMode = 'resident' | 'streamed';
+export type WeightsSetting = WeightsMode | 'auto';
+
+/** Single precision in the engine and in the trainer. */
+const RESIDENT_BYTES_PER_PARAMETER = 8;
+/** Part of the machine's memory for resident weights; the rest is for tokens, other processes and other programs. */
+const RESIDENT_PART = 0.5;
+
+/**
+ * Engine and trainer choose by the same numbers, so their choices agree; if one had another choice, bits would still
+ * be the same.
+ *
+ * @param setting `auto`: resident if weights in both hosts take at most half of the machine's memory
+ * @param memoryBytes default: memory of the machine, or the limit of this process
+ */
+export function weightsModeOf(
+  setting: WeightsSetting,
+  file: Pick<GgufFile, 'tensors'>,
+  memoryBytes: number = machineMemory(),
+): WeightsMode {
+  if (setting !== 'auto') return setting;
+  return RESIDENT_BYTES_PER_PARAMETER * parameterCount(file) <= RESIDENT_PART * memoryBytes ? 'resident' : 'streamed';
+}
+
+export const parameterCount = ({ tensors }: Pick<GgufFile, 'tensors'>): number =>
+  tensors.values().reduce((sum, { dims }) => sum + dims.reduce((product, dim) => product * dim, 1), 0);
+
+/** Memory of the machine, or the limit of this process if it is smaller. */
+export function machineMemory(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
+/**
+ * Reason why a model does not fit, or null.
+ *
+ * @param needs bytes by mode, without the memory of tokens
+ * @param availableBytes default: memory that this process could get now
+ */
+export function memoryProblem(
+  mode: WeightsMode,
+  needs: Readonly<Record<WeightsMode, number>>,
+  availableBytes: number = process.availableMemory(),
+): string | null {
+  if (needs[mode] <= availableBytes) return null;
+  const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
+  const remedy =
+    mode === 'resident' && needs.streamed <= availableBytes
+      ? 'use --weights streamed'
+      : 'use a smaller file such as Q4_0 of the same model, or free memory';
+  return `${mode} weights need ${gigabytes(needs[mode])} of memory, ${gigabytes(availableBytes)} are free: ${remedy}`;
+}
