@@ -53,7 +53,7 @@ const SCROLL_THROUGH = `(async () => {
     const now = await frame();
     frames.push(now - before);
     before = now;
-    least = Math.min(least, box.querySelectorAll('li').length);
+    least = Math.min(least, box.querySelectorAll('.rollout-line').length);
     const isEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
     if (isEnd && document.body.textContent.includes(' in all')) break;
   }
@@ -63,7 +63,7 @@ const SCROLL_THROUGH = `(async () => {
     median: sorted[Math.floor(sorted.length / 2)],
     p95: sorted[Math.floor(sorted.length * 0.95)],
     numLong,
-    inPage: box.querySelectorAll('li').length,
+    inPage: box.querySelectorAll('.rollout-line').length,
     least,
   };
 })()`;

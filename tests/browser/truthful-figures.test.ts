@@ -62,12 +62,57 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.context().close();
   });
 
+  test('the table has words, filters, order and columns in the address, and Back keeps its place', async () => {
+    const page = await open(`/models/${service.modelId}/rollouts?view=all`, 1280);
+    const rows = page.locator('.rollout-line');
+    await rows.first().getByText('What is 3 times 7?').waitFor(WAIT);
+    expect(await rows.first().textContent()).toContain('It is 22.');
+    await page.getByRole('button', { name: 'Add a filter' }).click();
+    await page.getByRole('menuitem', { name: 'Ended by' }).click();
+    await expect.poll(() => rows.count(), WAIT).toBe(NUM_QUESTIONS);
+    await page.getByRole('button', { name: 'Remove filter: Ended by' }).click();
+    await page.getByRole('button', { name: 'Tokens' }).click();
+    await expect.poll(() => new URL(page.url()).search, WAIT).toBe('?view=all&sort=num_tokens');
+    await rows.first().getByText('length').waitFor(WAIT);
+    await page.getByRole('button', { name: 'Columns' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'Advantage' }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('columnheader', { name: 'Advantage' }).waitFor(WAIT);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'All of these rollouts as CSV' }).click();
+    const csv = await readFile(await (await download).path(), 'utf8');
+    expect(csv.split('\n')[0]).toMatch(/^id,split,step,job_id.*,metrics\.words$/);
+    expect(csv.trimEnd().split('\n').length).toBe(1 + (await totalRollouts()));
+    expect(await faultsOf(page)).toEqual([]);
+    const box = page.locator('.rollout-scroll');
+    await box.evaluate((element) => element.scrollTo({ top: 1500 }));
+    await rows.getByText('It is').last().click();
+    await page.getByText(/in the list/).waitFor(WAIT);
+    const first = page.url();
+    await page.keyboard.press('j');
+    await expect.poll(() => page.url(), WAIT).not.toBe(first);
+    await page.keyboard.press('k');
+    await expect.poll(() => page.url(), WAIT).toBe(first);
+    await page.goBack();
+    await expect.poll(() => box.evaluate((element) => element.scrollTop), WAIT).toBeGreaterThan(100);
+    expect(complaints.splice(0)).toEqual([]);
+    await page.context().close();
+  });
+
+  async function totalRollouts(): Promise<number> {
+    const { data } = await service.api<{ data: unknown[] }>(
+      'GET',
+      `/preview/models/${service.modelId}/trajectories?limit=1000`,
+    );
+    return data.length;
+  }
+
   test('the overview shows the fresh gap, and a failed job with its reason, which is tried again', async () => {
     const page = await open(`/models/${service.modelId}`);
     const card = page.getByRole('region', { name: 'Failed job' });
     await card.getByText('The loss is NaN at gradient step 1').waitFor(WAIT);
     expect(await page.getByText('Sampler = trainer').locator('..').textContent()).toMatch(/[456]e-6$/);
-    expect(await page.getByText('Values of jobs that failed or were cancelled.').isVisible()).toBe(true);
+    await page.getByText('Values of jobs that failed or were cancelled.').waitFor(WAIT);
     expect(await faultsOf(page)).toEqual([]);
     await page.goto(`${service.origin}/models`);
     await page.getByText('last job failed').waitFor(WAIT);

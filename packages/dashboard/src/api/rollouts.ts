@@ -31,6 +31,16 @@ export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limi
   });
 }
 
+/** Pages of a table; a search reads less at a time. */
+const TABLE_PAGE_SIZE = 500;
+const SEARCH_PAGE_SIZE = 100;
+
+/** Pages of a table of rollouts: not refetched while it is open, so that its rows keep their places. */
+export function rolloutTableQuery(modelId: string, filter: RolloutFilter) {
+  const limit = filter.text === undefined ? TABLE_PAGE_SIZE : SEARCH_PAGE_SIZE;
+  return rolloutPagesQuery(modelId, filter, { limit, isLive: false });
+}
+
 /** First page of the rollouts that match a filter, without their messages. */
 export function firstRolloutsQuery(modelId: string, filter: TrajectoryPageQuery) {
   return queryOptions({

@@ -21,16 +21,16 @@ export function placesOf(lines: readonly ChartLine[]): number[] {
   return [...new Set(lines.flatMap(({ x }) => x))].toSorted((first, second) => first - second);
 }
 
-/** Quotes a name chosen by a user: doubles quotes, and escapes formulas that spreadsheets would run. */
+/** Quotes a text of a user: doubles quotes, and escapes formulas that spreadsheets would run. */
 export function quoted(text: string): string {
   const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
-  return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** Makes the browser download a text as a file. */
-export function download(name: string, text: string): void {
+export function download(name: string, text: string, type = 'text/csv'): void {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+  link.href = URL.createObjectURL(new Blob([text], { type }));
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

@@ -66,6 +66,9 @@ const WORDS: Readonly<Record<string, OutcomeWords>> = {
   },
 };
 
+/** All outcomes that have words. */
+export const OUTCOMES: readonly string[] = Object.keys(WORDS);
+
 /** The outcome of a rollout in plain words. @param outcome null: not known yet, or of a log */
 export function outcomeWords(outcome: string | null, isOfLog: boolean): OutcomeWords {
   if (outcome === null)

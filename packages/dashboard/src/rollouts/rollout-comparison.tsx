@@ -39,7 +39,14 @@ function Comparison({ rollout, digest }: { rollout: TrajectoryContent; digest: s
         <select
           className="input"
           value={chosen.id}
-          onChange={({ target }) => setParameters({ view: 'compare', with: target.value })}
+          onChange={({ target }) =>
+            setParameters((before) => {
+              const after = new URLSearchParams(before);
+              after.set('view', 'compare');
+              after.set('with', target.value);
+              return after;
+            })
+          }
         >
           {others.map((other) => (
             <option key={other.id} value={other.id}>

@@ -6,7 +6,7 @@ import { Link, useSearchParams } from 'wouter';
 import { modelQuery } from '../api/models.ts';
 import { rolloutQuery } from '../api/rollouts.ts';
 import { Fault } from '../components/fault.tsx';
-import { formatValue } from '../components/numbers.ts';
+import { formatCount, formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Words } from '../components/words.tsx';
@@ -15,6 +15,8 @@ import { outcomeWords } from './outcome-words.ts';
 import { RolloutComparison } from './rollout-comparison.tsx';
 import { RolloutTokens } from './tokens/rollout-tokens.tsx';
 import { FoldedTurns } from './folded-turns.tsx';
+import { Ago } from '../components/time.tsx';
+import { Neighbours } from './table/neighbours.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 const VIEWS = [
@@ -29,6 +31,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   const { data: named } = useQuery({ ...modelQuery(rollout?.model_id ?? ''), enabled: rollout !== undefined });
   const [parameters] = useSearchParams();
   const view = parameters.get('view') ?? '';
+  const list = parameters.get('list');
   if (rollout === undefined)
     return (
       <Page title="Rollout" path={<Link href="/models">Models</Link>}>
@@ -50,9 +53,22 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
             step {rollout.step} ({shownName(rollout.split)})
           </Link>{' '}
           / <Link href={`${ofStep}&group=${encodeURIComponent(group)}`}>group {rollout.group}</Link>
+          {rollout.job_id === null ? null : (
+            <>
+              {' '}
+              · <Link href={`/jobs/${encodeURIComponent(rollout.job_id)}`}>job</Link>
+            </>
+          )}
+          {list === null ? null : (
+            <>
+              {' '}
+              · <Link href={`${model}/rollouts?${list}`}>list</Link>
+            </>
+          )}
         </>
       }
     >
+      <Neighbours rollout={rollout} />
       <div className="rollout-facts">
         <span>
           Reward <strong>{formatValue(rollout.reward)}</strong>
@@ -62,6 +78,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
             Advantage <strong>{formatValue(rollout.advantage)}</strong>
           </span>
         )}
+        <RolloutLength rollout={rollout} />
         <StatusDot tone={words.tone}>{words.short}</StatusDot>
         <span className="soft">
           <Words text={words.long} />
@@ -71,7 +88,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
         {VIEWS.map(({ name, text }) => (
           <Link
             key={name}
-            href={name === '' ? `/rollouts/${rolloutId}` : `/rollouts/${rolloutId}?view=${name}`}
+            href={viewHref(rolloutId, parameters, name)}
             aria-current={name === view ? 'page' : undefined}
           >
             {text}
@@ -86,6 +103,36 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
         <Conversation rollout={rollout} />
       )}
     </Page>
+  );
+}
+
+/** Address of a view of a rollout, in the list that it was opened from. */
+function viewHref(rolloutId: string, parameters: URLSearchParams, view: string): string {
+  const list = parameters.get('list');
+  const next = new URLSearchParams({ ...(view === '' ? {} : { view }), ...(list === null ? {} : { list }) });
+  return `/rollouts/${rolloutId}${next.size === 0 ? '' : `?${next}`}`;
+}
+
+/** Number of replies and tokens, reason of the end, and time. */
+function RolloutLength({ rollout }: { rollout: TrajectoryContent }) {
+  const { num_turns: turns, num_tokens: tokens, finish_reason: reason, created_at: at } = rollout;
+  return (
+    <>
+      {tokens === null ? null : (
+        <span>
+          Tokens <strong>{formatCount(tokens)}</strong>
+        </span>
+      )}
+      {turns === null || turns < 2 ? null : (
+        <span>
+          Turns <strong>{formatCount(turns)}</strong>
+        </span>
+      )}
+      {reason === null ? null : <span>Ended by {shownName(reason.replaceAll('_', ' '))}</span>}
+      <span className="soft">
+        <Ago at={at} />
+      </span>
+    </>
   );
 }
 

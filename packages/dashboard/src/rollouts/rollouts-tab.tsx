@@ -16,16 +16,17 @@ import { GroupView } from './group-view.tsx';
 import { GroupList } from './group-list.tsx';
 import { RewardHistogram } from './reward-histogram.tsx';
 import { isInBin, rewardBins } from './reward-bins.ts';
-import { RolloutList } from './rollout-list.tsx';
 import { groupRollouts } from './rollout-groups.ts';
-import { SearchBox } from './search-box.tsx';
+import { AllRollouts } from './table/all-rollouts.tsx';
+import { changed } from './table/rollout-view.ts';
+import { SearchBox } from './table/search-box.tsx';
 import { StepPicker } from './step-picker.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 /** Maximum rollouts shown of a step; few steps have more than some hundreds. */
 const MAX_SHOWN = 20_000;
 
-/** The rollouts of a model: one step by group, all as a list, or search results. */
+/** The rollouts of a model: one step by group, or all as a table. */
 export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
   const [parameters] = useSearchParams();
   const newestTrained = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc', split: 'train' }, { limit: 1 }));
@@ -39,46 +40,40 @@ export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
         Rollouts appear here with the first training job or log of trajectories of this model.
       </EmptyUntilTrained>
     );
-  const text = parameters.get('text') ?? '';
-  const isList = parameters.get('view') === 'all';
+  const isList = isTable(parameters);
   return (
     <>
       <RolloutControls model={model} newest={first} />
-      {text !== '' ? (
-        <Found modelId={model.id} text={text} />
-      ) : isList ? (
-        <AllRollouts modelId={model.id} />
-      ) : (
-        <StepRollouts model={model} newest={first} />
-      )}
+      {isList ? <AllRollouts modelId={model.id} newest={first} /> : <StepRollouts model={model} newest={first} />}
     </>
   );
+}
+
+/** A search is shown as a table. */
+function isTable(parameters: URLSearchParams): boolean {
+  return parameters.get('view') === 'all' || (parameters.get('text') ?? '') !== '';
 }
 
 function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest: TrajectoryObject }) {
   const [parameters, setParameters] = useSearchParams();
   const split = parameters.get('split') ?? newest.split;
   const step = numberOf(parameters.get('step')) ?? newest.step;
-  const isList = parameters.get('view') === 'all';
+  const isList = isTable(parameters);
   const { data } = useQuery(seriesQuery(model.id, [`${split === 'train' ? 'train' : split}/reward`]));
   const steps = (data?.data[0]?.first ?? []).map((first) => (split === 'train' ? Math.max(0, first - 1) : first));
-  const set = (changes: Record<string, string | null>) =>
-    setParameters((before) => {
-      const after = new URLSearchParams(before);
-      for (const [name, value] of Object.entries(changes)) {
-        if (value === null || value === '') after.delete(name);
-        else after.set(name, value);
-      }
-      return after;
-    });
+  const set = (changes: Record<string, string | null>) => setParameters((before) => changed(before, changes));
   return (
     <div className="rollout-controls">
       <div className="rollout-views" role="group" aria-label="Which rollouts">
         <Button look="quiet" aria-pressed={!isList} onClick={() => set({ view: null, text: null })}>
-          One step
+          Groups
         </Button>
-        <Button look="quiet" aria-pressed={isList} onClick={() => set({ view: 'all', text: null, group: null })}>
-          All steps
+        <Button
+          look="quiet"
+          aria-pressed={isList}
+          onClick={() => set({ view: 'all', text: null, group: null, step: null, split: null })}
+        >
+          Table
         </Button>
       </div>
       {isList ? null : (
@@ -105,7 +100,10 @@ function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest:
           </select>
         </label>
       )}
-      <SearchBox text={parameters.get('text') ?? ''} onSearch={(text) => set({ text, group: null })} />
+      <SearchBox
+        text={parameters.get('text') ?? ''}
+        onSearch={(text) => set(text === '' ? { text: null } : { text, view: 'all', group: null })}
+      />
     </div>
   );
 }
@@ -163,64 +161,6 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
       ) : (
         <GroupView group={group} groups={groups} onClose={() => set('group', null)} />
       )}
-    </>
-  );
-}
-
-function AllRollouts({ modelId }: { modelId: string }) {
-  const [parameters, setParameters] = useSearchParams();
-  const sort = parameters.get('sort') ?? 'newest';
-  const filter: RolloutFilter =
-    sort === 'newest' ? { order: 'desc' } : { sort: 'reward', order: sort === 'best' ? 'desc' : 'asc' };
-  const list = useInfiniteQuery(rolloutPagesQuery(modelId, filter, { isLive: false }));
-  const { data, error, hasNextPage } = list;
-  const more = useMorePages(list);
-  const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
-  return (
-    <>
-      {error === null ? null : <Fault error={error} />}
-      <label className="inline-field">
-        Order
-        <select
-          className="input"
-          value={sort}
-          onChange={({ target }) =>
-            setParameters((before) => {
-              const after = new URLSearchParams(before);
-              after.set('sort', target.value);
-              return after;
-            })
-          }
-        >
-          <option value="newest">Newest first</option>
-          <option value="best">Highest reward first</option>
-          <option value="worst">Lowest reward first</option>
-        </select>
-      </label>
-      <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />
-    </>
-  );
-}
-
-function Found({ modelId, text }: { modelId: string; text: string }) {
-  const list = useInfiniteQuery(rolloutPagesQuery(modelId, { text, order: 'desc' }, { limit: 100, isLive: false }));
-  const { data, error, hasNextPage, isFetching } = list;
-  const more = useMorePages(list);
-  const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
-  // The search reads a part of the messages at a time; load until there are enough results.
-  const isEmpty = rollouts.length < 20;
-  useEffect(() => {
-    if (isEmpty) more();
-  }, [isEmpty, more]);
-  return (
-    <>
-      {error === null ? null : <Fault error={error} />}
-      <p role="status">
-        {isFetching
-          ? `Searching … ${formatCount(rollouts.length)} found so far`
-          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts contain “${shownName(text)}”`}
-      </p>
-      {rollouts.length === 0 ? null : <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />}
     </>
   );
 }

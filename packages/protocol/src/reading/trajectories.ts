@@ -29,6 +29,11 @@ export const TrajectoryPageQuerySchema = Type.Object({
     Type.Integer({ minimum: 0, maximum: MAX_INDEX, description: 'Only the group with this number in its job or log.' }),
   ),
   outcome: Type.Optional(Type.String({ maxLength: 64, description: 'Only trajectories with this outcome.' })),
+  min_reward: Type.Optional(Type.Number({ description: 'Only trajectories with at least this reward.' })),
+  max_reward: Type.Optional(Type.Number({ description: 'Only trajectories with at most this reward.' })),
+  finish_reason: Type.Optional(
+    Type.String({ maxLength: 64, description: 'Only trajectories whose last reply ended for this reason.' }),
+  ),
   prompt_digest: Type.Optional(
     Type.String({ maxLength: 64, description: 'Only trajectories that answer this prompt, at any step.' }),
   ),
@@ -37,10 +42,14 @@ export const TrajectoryPageQuerySchema = Type.Object({
       minLength: 1,
       maxLength: 200,
       description:
-        'Only trajectories with this text in their messages, ignoring case. Cannot be combined with `sort=reward`. A request searches a limited amount of text, so a page can have fewer items than `limit`, or none, while `has_more` is true. `last_id` is the last trajectory searched.',
+        'Only trajectories with this text in their messages, ignoring case. Only in order of arrival (`sort=position`). A request searches a limited amount of text, so a page can have fewer items than `limit`, or none, while `has_more` is true. `last_id` is the last trajectory searched.',
     }),
   ),
-  sort: Type.Optional(Type.Enum(['position', 'reward'], { description: 'Default `position`: in order of arrival.' })),
+  sort: Type.Optional(
+    Type.Enum(['position', 'reward', 'num_tokens', 'num_turns'], {
+      description: 'Default `position`: in order of arrival. Unknown numbers come before all others.',
+    }),
+  ),
 });
 export type TrajectoryPageQuery = Static<typeof TrajectoryPageQuerySchema>;
 

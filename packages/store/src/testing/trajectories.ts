@@ -152,6 +152,46 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect(await reads(`${known!.id}.0.0`)).toEqual({ digest: 'a', question: null, numTokens: null });
     });
 
+    it('they are filtered by reward, outcome and end, and sorted by tokens and turns, page by page', async () => {
+      const { id: modelId } = await addModel(store);
+      const tokens = [5, null, 7, 5, 1];
+      const job = await store.jobs.enqueue({
+        modelId,
+        kind: 'rl',
+        config: {},
+        dataKey: 'groups/filtered',
+        rewards: [[0, 0.25, 0.5, 0.75, 1]],
+        contents: [
+          tokens.map((numTokens, index) =>
+            contentsOf('a', { numTokens, numTurns: 5 - index, finishReason: index % 2 === 0 ? 'stop' : 'length' }),
+          ),
+        ],
+      });
+      const of = async (query: Omit<TrajectoryQuery, 'modelId'>) =>
+        (await ids({ modelId, ...query })).map((id) => Number(id.split('.').at(-1)));
+      expect(await of({ minReward: 0.25, maxReward: 0.75 })).toEqual([1, 2, 3]);
+      expect(await of({ minReward: 0.5, finishReason: 'stop', jobId: job!.id })).toEqual([2, 4]);
+      expect(await of({ finishReason: 'length', order: 'desc' })).toEqual([3, 1]);
+      expect(await of({ outcome: 'trained' })).toEqual([]);
+      expect(await of({ sort: 'num_tokens' })).toEqual([1, 4, 0, 3, 2]);
+      expect(await of({ sort: 'num_turns', order: 'desc' })).toEqual([0, 1, 2, 3, 4]);
+      for (const [sort, order] of [
+        ['num_tokens', 'asc'],
+        ['num_tokens', 'desc'],
+        ['num_turns', 'asc'],
+        ['reward', 'desc'],
+      ] as const) {
+        const paged: number[] = [];
+        for (let after: string | null = null; ;) {
+          const page = await store.trajectories.list({ modelId, sort, order, after, limit: 2 });
+          paged.push(...page.items.map(({ trajectoryIndex }) => trajectoryIndex));
+          after = page.items.at(-1)?.id ?? null;
+          if (!page.hasMore) break;
+        }
+        expect(paged).toEqual(await of({ sort, order }));
+      }
+    });
+
     it('a failed or cancelled job is tried again with its data and rollouts; others are not', async () => {
       const { id: modelId } = await addModel(store);
       const job = await store.jobs.enqueue({

@@ -115,6 +115,9 @@ export interface TrajectorySummary extends TrajectoryPlace, TrajectoryContents {
   createdAt: number;
 }
 
+/** Order of trajectories; equal ones are in the order of arrival. Unknown numbers come first. */
+export type TrajectorySort = 'position' | 'reward' | 'num_tokens' | 'num_turns';
+
 export interface TrajectoryQuery extends OrderedPageQuery {
   modelId: string;
   jobId?: string;
@@ -124,8 +127,12 @@ export interface TrajectoryQuery extends OrderedPageQuery {
   groupIndex?: number;
   outcome?: string;
   promptDigest?: string;
+  /** Both inclusive. */
+  minReward?: number;
+  maxReward?: number;
+  finishReason?: string;
   /** Default: in order of arrival. */
-  sort?: 'position' | 'reward';
+  sort?: TrajectorySort;
 }
 
 /** A trajectory and the place of its content. */

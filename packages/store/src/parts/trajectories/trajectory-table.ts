@@ -14,11 +14,14 @@ import type {
   TrajectoryOutcome,
   TrajectoryQuery,
   TrajectoryRecord,
+  TrajectorySort,
   TrajectorySummary,
 } from './trajectories.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
+/** Rows that are sorted in a few milliseconds. */
+const RARE = 5_000;
 const DELETED_IDS = 'select id from models where deleted_at is not null';
 const DELETED_POSITIONS = 'select position from models where deleted_at is not null';
 /** Rows per statement: batches of this size cost a quarter of single rows. */
@@ -351,16 +354,19 @@ export class TrajectoryTable {
     if (after !== undefined && after !== null) {
       const cursor = await this.#cursor(after, modelId);
       const sign = isAscending ? '>' : '<';
-      if (sort === 'reward') {
-        conditions.push(`(t.reward, t.position) ${sign} (?, ?)`);
-        parameters.push(cursor.reward, cursor.position);
+      if (sort !== 'position') {
+        conditions.push(`(t.${sort}, t.position) ${sign} (?, ?)`);
+        parameters.push(cursor[sort], cursor.position);
       } else {
         conditions.push(`t.position ${sign} ?`);
         parameters.push(cursor.position);
       }
     }
     const direction = isAscending ? 'asc' : 'desc';
-    const order = sort === 'reward' ? `t.reward ${direction}, t.position ${direction}` : `t.position ${direction}`;
+    // The sum keeps a database from walking through the index of the order, in which few rows match.
+    const term = sort !== 'position' && (await this.#isRare(query)) ? ' + 0' : '';
+    const order =
+      sort === 'position' ? `t.position ${direction}` : `t.${sort}${term} ${direction}, t.position${term} ${direction}`;
     const rows = await this.#sql.all<SummaryRow>(
       `select ${COLUMNS} from ${FROM} where ${conditions.join(' and ')} order by ${order} limit ?`,
       ...parameters,
@@ -369,13 +375,33 @@ export class TrajectoryTable {
     return { items: rows.slice(0, limit).map(toSummary), hasMore: rows.length > limit };
   }
 
-  async #cursor(trajectoryId: string, modelId: string): Promise<{ position: number; reward: number }> {
+  /** True if only some thousand trajectories of the model have the wanted outcome and end: they are sorted fast. */
+  async #isRare({ modelId, outcome, finishReason }: TrajectoryQuery): Promise<boolean> {
+    for (const [column, value] of [
+      ['outcome', outcome],
+      ['finish_reason', finishReason],
+    ] as const) {
+      if (value === undefined) continue;
+      const row = await this.#sql.get<{ number: number }>(
+        `select cast(count(*) as bigint) as number from (
+           select 1 as one from trajectories
+           where model_position = (select position from models where id = ?) and ${column} = ? limit ?) matching`,
+        modelId,
+        value,
+        RARE + 1,
+      );
+      if ((row?.number ?? 0) <= RARE) return true;
+    }
+    return false;
+  }
+
+  async #cursor(trajectoryId: string, modelId: string): Promise<Record<TrajectorySort, number>> {
     const place = placeOf(trajectoryId);
     const row =
       place === null
         ? undefined
-        : await this.#sql.get<{ position: number; reward: number }>(
-            `select t.position, t.reward from ${FROM}
+        : await this.#sql.get<Record<TrajectorySort, number>>(
+            `select t.position, t.reward, t.num_tokens, t.num_turns from ${FROM}
              where s.id = ? and t.group_index = ? and t.trajectory_index = ? and s.model_id = ?`,
             ...place,
             modelId,
@@ -464,6 +490,9 @@ function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: S
   for (const [condition, value] of [
     ['t.group_index = ?', query.groupIndex],
     ['t.outcome = ?', query.outcome],
+    ['t.reward >= ?', query.minReward],
+    ['t.reward <= ?', query.maxReward],
+    ['t.finish_reason = ?', query.finishReason],
     [`s.contents <> ${CONTENTS.outdated} and t.prompt_digest = ?`, query.promptDigest],
   ] as const) {
     if (value === undefined) continue;

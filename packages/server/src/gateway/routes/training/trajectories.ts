@@ -39,6 +39,9 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
         log_id: logId,
         group: groupIndex,
         prompt_digest: promptDigest,
+        min_reward: minReward,
+        max_reward: maxReward,
+        finish_reason: finishReason,
         text,
         ...rest
       } = request.query;
@@ -49,9 +52,12 @@ export function trajectoryRoutes(app: FastifyInstance, parts: RouteParts): void 
         ...(jobId === undefined ? {} : { jobId }),
         ...(logId === undefined ? {} : { logId }),
         ...(groupIndex === undefined ? {} : { groupIndex }),
+        ...(minReward === undefined ? {} : { minReward }),
+        ...(maxReward === undefined ? {} : { maxReward }),
+        ...(finishReason === undefined ? {} : { finishReason }),
       };
       if (text === undefined) return toListPage(await store.trajectories.list(query), toTrajectoryObject);
-      if (query.sort === 'reward') throw sortedSearch();
+      if (query.sort !== undefined && query.sort !== 'position') throw sortedSearch(query.sort);
       const { lastId, ...found } = await searchTrajectories(parts, query, text);
       const page = toListPage(found, ({ excerpt, ...summary }) => ({ ...toTrajectoryObject(summary), excerpt }));
       return { ...page, last_id: lastId };
@@ -162,8 +168,8 @@ function toTrajectoryObject(summary: TrajectorySummary): TrajectoryObject {
   };
 }
 
-function sortedSearch(): RequestError {
-  const msg = 'Input cannot be combined with `sort=reward`: the text search works only in order of arrival';
+function sortedSearch(sort: string): RequestError {
+  const msg = `Input cannot be combined with \`sort=${sort}\`: the text search works only in order of arrival`;
   return RequestError.invalid([{ loc: ['query', 'text'], msg, type: 'value_error' }]);
 }
 

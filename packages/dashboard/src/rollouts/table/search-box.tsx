@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-import { Button } from '../components/button.tsx';
+import { Button } from '../../components/button.tsx';
 
 /** A search in messages of rollouts. Runs on submit, because the service reads them from disk. */
 export function SearchBox({ text, onSearch }: { text: string; onSearch: (text: string) => void }) {
