@@ -65,4 +65,22 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     expect(await page.locator('main').textContent()).not.toMatch(/Groups|Available once the job starts/);
     await expectFit();
   });
+
+  test('a key of inference alone lands on the chat and sees no page of others; when it expires, the page says so', async () => {
+    const expires = Math.ceil(Date.now() / 1000) + 8;
+    const key = { name: 'guest@phone', scopes: ['inference'], expires_at: expires };
+    const { secret } = await dashboard.api<{ secret: string }>('POST', '/keys', key);
+    const guest = await dashboard.signedIn('/', {}, secret);
+    await guest.waitForURL(/\/chat$/);
+    expect(await guest.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()).toEqual([
+      'Chat',
+    ]);
+    await guest.goto(`${dashboard.origin}/models`);
+    await guest.getByText('This page needs a key with the scope training').waitFor();
+    expect(await guest.getByRole('alert').count()).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, expires * 1000 + 500 - Date.now())));
+    await guest.reload();
+    await guest.getByText(/The key guest@phone expired on .* at .*\. Sign in with another one\./).waitFor();
+    await guest.context().close();
+  });
 });

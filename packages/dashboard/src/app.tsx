@@ -14,6 +14,8 @@ import { JobsPage } from './jobs/jobs-page.tsx';
 import { KeysPage } from './keys/keys-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { UsagePage } from './usage/usage-page.tsx';
+import { navLinksOf } from './shell/nav-links.ts';
+import { ScopedPages } from './shell/scoped-pages.tsx';
 import { Shell } from './shell/shell.tsx';
 import { SIGN_IN_PATH } from './shell/sign-in-code.ts';
 import { SignInPage } from './shell/sign-in-page.tsx';
@@ -31,39 +33,43 @@ export function App() {
     );
   if (session === undefined) return null;
   if (session.key === null || hasCode) return <SignInPage />;
+  // A key of inference alone lands on the chat.
+  const home = navLinksOf(session.key.scopes)[0]?.href ?? '/chat';
   return (
     // A new key for each session drops all state of the previous one.
     <Shell key={session.key.id} sessionKey={session.key}>
       <ErrorBoundary>
-        <Switch>
-          <Route path="/models" component={ModelsPage} />
-          {/* The router has decoded the address already. */}
-          <Route path="/models/:modelId/:tab?">
-            {({ modelId, tab }) => <ModelPage key={modelId} modelId={modelId} tab={tab} />}
-          </Route>
-          <Route path="/rollouts/:rolloutId">
-            {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={rolloutId} />}
-          </Route>
-          <Route path="/chat" component={ChatPage} />
-          <Route path="/jobs" component={JobsPage} />
-          <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={jobId} />}</Route>
-          <Route path="/usage" component={UsagePage} />
-          <Route path="/keys" component={KeysPage} />
-          <Route path="/system" component={SystemPage} />
-          <Route path="/">
-            <Redirect to="/models" replace />
-          </Route>
-          <Route path={SIGN_IN_PATH}>
-            <Redirect to="/models" replace />
-          </Route>
-          <Route>
-            <Page title="Page not found">
-              <p>
-                No page has this address. <a href="/models">Go to models</a>
-              </p>
-            </Page>
-          </Route>
-        </Switch>
+        <ScopedPages home={home}>
+          <Switch>
+            <Route path="/models" component={ModelsPage} />
+            {/* The router has decoded the address already. */}
+            <Route path="/models/:modelId/:tab?">
+              {({ modelId, tab }) => <ModelPage key={modelId} modelId={modelId} tab={tab} />}
+            </Route>
+            <Route path="/rollouts/:rolloutId">
+              {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={rolloutId} />}
+            </Route>
+            <Route path="/chat" component={ChatPage} />
+            <Route path="/jobs" component={JobsPage} />
+            <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={jobId} />}</Route>
+            <Route path="/usage" component={UsagePage} />
+            <Route path="/keys" component={KeysPage} />
+            <Route path="/system" component={SystemPage} />
+            <Route path="/">
+              <Redirect to={home} replace />
+            </Route>
+            <Route path={SIGN_IN_PATH}>
+              <Redirect to={home} replace />
+            </Route>
+            <Route>
+              <Page title="Page not found">
+                <p>
+                  No page has this address. <a href={home}>Go to your first page</a>
+                </p>
+              </Page>
+            </Route>
+          </Switch>
+        </ScopedPages>
       </ErrorBoundary>
     </Shell>
   );

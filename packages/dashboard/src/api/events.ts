@@ -26,10 +26,11 @@ export function onServiceNews(listener: Listener): () => void {
 /**
  * Refetches data when an event about it arrives, while the page is visible.
  *
- * @param keyId id of the signed-in key
+ * @param keyId id of the signed-in key; null if it may not read events
  */
-export function useServiceEvents(keyId: string): void {
+export function useServiceEvents(keyId: string | null): void {
   useEffect(() => {
+    if (keyId === null) return;
     const stale = new Set<string>();
     let timer: ReturnType<typeof setTimeout> | null = null;
     let isFirst = true;

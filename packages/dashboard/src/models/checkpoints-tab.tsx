@@ -5,6 +5,7 @@ import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
+import { useMay } from '../api/session.ts';
 import { useMorePages } from '../api/more-pages.ts';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { Fault, faultText } from '../components/fault.tsx';
@@ -105,12 +106,15 @@ function CheckpointSizes({ checkpoints, isWhole }: { checkpoints: readonly Check
 
 function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: number }) {
   const toast = useToast();
+  const mayChat = useMay('inference');
   const name = `${model.entity}/${model.project}/${model.name}:step${step}`;
   return (
     <span className="checkpoint-actions">
-      <Link className="button" data-look="quiet" href={`/chat?${new URLSearchParams({ model: name })}`}>
-        Chat
-      </Link>
+      {mayChat ? (
+        <Link className="button" data-look="quiet" href={`/chat?${new URLSearchParams({ model: name })}`}>
+          Chat
+        </Link>
+      ) : null}
       <Menu label="Export" name={`Export step ${step}`} look="quiet">
         {EXPORT_FORMATS.map(({ format, text }) => (
           <MenuItem

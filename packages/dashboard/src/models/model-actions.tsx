@@ -2,11 +2,13 @@ import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
 import { deleteModel } from '../api/models.ts';
+import { useMay } from '../api/session.ts';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 
 /** Actions for a whole model. */
 export function ModelActions({ model }: { model: ModelDetailsObject }) {
   const [, navigate] = useLocation();
+  const mayChat = useMay('inference');
   const name = `${model.entity}/${model.project}/${model.name}`;
   return (
     <>
@@ -25,9 +27,11 @@ export function ModelActions({ model }: { model: ModelDetailsObject }) {
           navigate('/models');
         }}
       />
-      <Link className="button" data-look="primary" href={`/chat?${new URLSearchParams({ model: name })}`}>
-        Chat
-      </Link>
+      {mayChat ? (
+        <Link className="button" data-look="primary" href={`/chat?${new URLSearchParams({ model: name })}`}>
+          Chat
+        </Link>
+      ) : null}
     </>
   );
 }

@@ -1,13 +1,14 @@
 import './shell.css';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import type { SessionObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
 import { useServiceEvents, useIsServiceUp } from '../api/events.ts';
-import { signOut } from '../api/session.ts';
+import { signOut, useMay } from '../api/session.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { Notice } from '../components/notice.tsx';
-import { NAV_LINKS } from './nav-links.ts';
+import { navLinksOf } from './nav-links.ts';
+import { forgetKey, rememberKey } from './last-key.ts';
 import { ThemeButton } from './theme-button.tsx';
 import { shownName } from '../components/shown-name.ts';
 
@@ -20,15 +21,18 @@ export function Shell({
   children: ReactNode;
 }) {
   const [location] = useLocation();
-  useServiceEvents(sessionKey.id);
+  const links = navLinksOf(sessionKey.scopes);
+  // Events are about models and jobs.
+  useServiceEvents(useMay('training') ? sessionKey.id : null);
   const isThere = useIsServiceUp();
+  useEffect(() => rememberKey(sessionKey), [sessionKey]);
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
         Skip to content
       </a>
       <header className="sidebar">
-        <Link href="/models" className="brand">
+        <Link href={links[0]?.href ?? '/chat'} className="brand">
           <svg width="20" height="20" viewBox="0 0 16 16" aria-hidden="true">
             <rect width="16" height="16" rx="4" fill="currentColor" />
             <path d="M3.5 11.5 7 7.5l2.2 2 3.3-5" fill="none" stroke="var(--surface)" strokeWidth="1.8" />
@@ -37,7 +41,7 @@ export function Shell({
         </Link>
         <nav className="nav" aria-label="Pages">
           <ul>
-            {NAV_LINKS.map(({ href, text }) => (
+            {links.map(({ href, text }) => (
               <li key={href}>
                 <Link href={href} aria-current={isWithin(location, href) ? 'page' : undefined}>
                   {text}
@@ -53,7 +57,7 @@ export function Shell({
           </div>
           <div>
             <ThemeButton />
-            <ActionButton look="quiet" onAct={signOut}>
+            <ActionButton look="quiet" onAct={leave}>
               Sign out
             </ActionButton>
           </div>
@@ -69,6 +73,12 @@ export function Shell({
       </div>
     </div>
   );
+}
+
+async function leave(): Promise<void> {
+  // First, because other windows ask for the reason at once.
+  forgetKey();
+  await signOut();
 }
 
 function isWithin(location: string, href: string): boolean {

@@ -2,10 +2,15 @@ import './sign-in-page.css';
 import '../components/field.css';
 import { type FormEvent, useEffect, useState } from 'react';
 
+import { client } from '../api/client.ts';
 import { signIn } from '../api/session.ts';
 import { Button } from '../components/button.tsx';
 import { Command } from '../components/command.tsx';
+import { dayOf, timeOfDay } from '../components/days.ts';
 import { Fault } from '../components/fault.tsx';
+import { Notice } from '../components/notice.tsx';
+import { shownName } from '../components/shown-name.ts';
+import { lastKey } from './last-key.ts';
 import { takeSignInCode } from './sign-in-code.ts';
 
 /** The page for users who are not signed in. A sign-in link signs in by itself; a key can be pasted. */
@@ -43,7 +48,7 @@ export function SignInPage() {
           <h1>Trainyard</h1>
           <p>Sign in to see what your models learn.</p>
         </div>
-        {fault === null ? null : <Fault error={fault} />}
+        {fault === null ? <EndedKey /> : <Fault error={fault} />}
         <label>
           API key
           <input
@@ -67,5 +72,19 @@ export function SignInPage() {
         <Command text="cat .trainyard/admin-key" />
       </form>
     </main>
+  );
+}
+
+/** Reason that the page is not signed in any more. */
+function EndedKey() {
+  const [key] = useState(lastKey);
+  if (key === null) return null;
+  const hasExpired = key.expiresAt !== null && key.expiresAt * 1000 <= client.now();
+  return (
+    <Notice tone="warn">
+      {hasExpired
+        ? `The key ${shownName(key.name)} expired on ${dayOf(key.expiresAt)} at ${timeOfDay(key.expiresAt)}. Sign in with another one.`
+        : `The session of the key ${shownName(key.name)} has ended: it was signed out in another window, or the key was revoked.`}
+    </Notice>
   );
 }
