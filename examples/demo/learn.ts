@@ -55,15 +55,27 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
     table.training(step, reward, 0);
     const trainStart = performance.now();
     let numGradientSteps = 0;
-    const { gradientSteps } = await train(model, sampled.groups, task.settings, {
-      onEvent: ({ type }) => {
-        if (type === 'gradient_step') table.training(step, reward, ++numGradientSteps);
+    let numTotal: number | null = null;
+    const { gradientSteps, job } = await train(model, sampled.groups, task.settings, {
+      onEvent: ({ type, data }) => {
+        if (type === 'training_started') numTotal = Number(data['num_sequences']);
+        if (type === 'gradient_step') table.training(step, reward, ++numGradientSteps, numTotal);
       },
+      onWarning: (warning) => table.warn(warning),
     });
     const gap = gradientSteps[0]?.['logprob_gap_mean'];
     if (gap !== undefined) gaps.push(gap);
     const seconds = { rollout: sampled.seconds, training: (performance.now() - trainStart) / 1000 };
-    table.row({ step, reward, metrics: gradientSteps, numTokens: sampled.numTokens, seconds });
+    const dropped = (job.group_outcomes ?? []).filter((outcome) => outcome !== 'trained' && outcome !== 'regularized');
+    table.row({
+      step,
+      reward,
+      metrics: gradientSteps,
+      numTokens: sampled.numTokens,
+      seconds,
+      numWarnings: job.warnings.length,
+      numDropped: dropped.length,
+    });
   }
   const last = await sampleStep(numSteps, run);
   rewards.push(meanReward(last.groups));

@@ -11,6 +11,10 @@ interface StepRow {
   /** sampled tokens */
   readonly numTokens: number;
   readonly seconds: { rollout: number; training: number };
+  /** Warnings of the job. */
+  readonly numWarnings: number;
+  /** Groups that taught nothing, such as those of equal rewards. */
+  readonly numDropped: number;
 }
 
 /** Output stream and clock of the table. */
@@ -33,20 +37,23 @@ export class StepTable {
   #printedMs: number;
   #numDone = 0;
   #numTokens = 0;
+  /** Seconds of the ended phases. */
+  readonly #ended = { rollout: [] as number[], training: [] as number[] };
+  readonly #warned = new Set<string>();
 
   constructor(numSteps: number, surroundings: Partial<Surroundings> = {}) {
     this.#numSteps = numSteps;
     this.#stream = surroundings.stream ?? process.stdout;
     this.#now = surroundings.now ?? (() => performance.now());
     this.#startedMs = this.#phaseStartedMs = this.#printedMs = this.#now();
-    this.#stream.write(' step   reward     loss       KL      gap   tok/s   rollout   train\n');
+    this.#stream.write(' step   reward     loss       KL      gap   tok/s   rollout   train  dropped  warnings\n');
   }
 
   /** Starts the sampling phase of a step. */
   beginSampling(step: number, numRollouts: number): void {
     this.#phaseStartedMs = this.#now();
     this.#numDone = this.#numTokens = 0;
-    this.#say(step, 0, `0 of ${numRollouts} rollouts`);
+    this.#say(step, { rollout: 0, training: 0 }, `0 of ${numRollouts} rollouts`);
   }
 
   /** Counts one more rollout of the step. @param numTokens sampled for it */
@@ -55,39 +62,59 @@ export class StepTable {
     this.#numTokens += numTokens;
     const seconds = (this.#now() - this.#phaseStartedMs) / 1000;
     const rate = seconds === 0 ? '' : `, ${(this.#numTokens / seconds).toFixed(0)} tok/s`;
-    // Sampling and training take about the same time.
-    this.#say(step, this.#numDone / numRollouts / 2, `${this.#numDone} of ${numRollouts} rollouts${rate}`);
+    const done = { rollout: this.#numDone / numRollouts, training: 0 };
+    this.#say(step, done, `${this.#numDone} of ${numRollouts} rollouts${rate}`);
   }
 
-  /** @param numGradientSteps of the step's job so far */
-  training(step: number, reward: number, numGradientSteps: number): void {
-    const done =
+  /** @param numGradientSteps of the step's job so far @param numTotal of them; null before the job starts */
+  training(step: number, reward: number, numGradientSteps: number, numTotal: number | null = null): void {
+    const words =
       numGradientSteps === 0 ? '' : `, ${numGradientSteps} gradient step${numGradientSteps === 1 ? '' : 's'}`;
-    this.#say(step, 0.5, `training on reward ${reward.toFixed(3)}${done}`);
+    const training = numTotal === null || numTotal === 0 ? 0 : numGradientSteps / numTotal;
+    this.#say(step, { rollout: 1, training }, `training on reward ${reward.toFixed(3)}${words}`);
   }
 
-  #say(step: number, fraction: number, text: string): void {
+  /** Prints a warning of a job once per code. */
+  warn({ code, message }: { readonly code: string; readonly message: string }): void {
+    if (this.#warned.has(code)) return;
+    this.#warned.add(code);
+    this.#line(`warning: ${message}`);
+  }
+
+  /** @param fractions of the two phases of the step that are done */
+  #say(step: number, fractions: { rollout: number; training: number }, text: string): void {
     const nowMs = this.#now();
-    const done = Math.min(1, (step + fraction) / this.#numSteps);
-    const line = `step ${Math.min(step + 1, this.#numSteps)} of ${this.#numSteps}: ${text}${this.#timeLeft(step, done)}`;
+    // The last checkpoint is sampled once more after the last job.
+    const name = step < this.#numSteps ? `step ${step + 1} of ${this.#numSteps}` : 'last checkpoint';
+    const left = this.#secondsLeft(step, fractions);
+    const line = `${name}: ${text}${left === null ? '' : `, about ${timeText(left)} left`}`;
     if (!this.#stream.isTTY) {
       if (nowMs - this.#printedMs < PLAIN_INTERVAL_MS) return;
       this.#printedMs = nowMs;
       this.#stream.write(`${line}\n`);
       return;
     }
-    const filled = Math.round(done * BAR_WIDTH);
+    const phasesDone = 2 * step + fractions.rollout + fractions.training;
+    const elapsed = (nowMs - this.#startedMs) / 1000;
+    const done = left === null ? phasesDone / (2 * this.#numSteps + 1) : elapsed / (elapsed + left);
+    // Only the end of the last phase fills the bar.
+    const filled = Math.min(BAR_WIDTH - (phasesDone < 2 * this.#numSteps + 1 ? 1 : 0), Math.round(done * BAR_WIDTH));
     this.#stream.write(`${CLEAR_LINE}[${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}] ${line}`);
   }
 
-  /** Remaining time at the pace so far; empty before the first step has ended. */
-  #timeLeft(step: number, done: number): string {
-    if (step === 0) return '';
-    const secondsLeft = Math.round((((this.#now() - this.#startedMs) / 1000) * (1 - done)) / done);
-    return `, about ${secondsLeft < 60 ? `${secondsLeft} s` : `${Math.round(secondsLeft / 60)} min`} left`;
+  /** Remaining phases at the mean times of the ended ones; null before the first step has ended. */
+  #secondsLeft(step: number, { rollout, training }: { rollout: number; training: number }): number | null {
+    const { rollout: rollouts, training: trainings } = this.#ended;
+    if (rollouts.length === 0) return null;
+    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const numRollouts = Math.max(0, this.#numSteps + 1 - step - rollout);
+    const numTrainings = Math.max(0, this.#numSteps - step - training);
+    return numRollouts * mean(rollouts) + numTrainings * mean(trainings);
   }
 
-  row({ step, reward, metrics, numTokens, seconds }: StepRow): void {
+  row({ step, reward, metrics, numTokens, seconds, numWarnings, numDropped }: StepRow): void {
+    this.#ended.rollout.push(seconds.rollout);
+    this.#ended.training.push(seconds.training);
     const mean = (name: string) =>
       metrics.length === 0 ? null : metrics.reduce((sum, record) => sum + (record[name] ?? 0), 0) / metrics.length;
     const cells = [
@@ -101,6 +128,8 @@ export class StepTable {
       (numTokens / seconds.rollout).toFixed(0).padStart(8),
       `${seconds.rollout.toFixed(1)} s`.padStart(10),
       `${seconds.training.toFixed(1)} s`.padStart(8),
+      String(numDropped).padStart(9),
+      String(numWarnings).padStart(10),
     ];
     this.#line(cells.join(''));
   }
@@ -119,4 +148,8 @@ export class StepTable {
 /** A job that trained nothing has no metrics: shown as a dash. */
 function cell(value: number | null, digits: number, width: number): string {
   return (value === null ? '–' : value.toFixed(digits)).padStart(width);
+}
+
+function timeText(seconds: number): string {
+  return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }

@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 
 import { StepTable } from '../../examples/demo/step-table.ts';
 
-const ROW = { reward: 0.25, metrics: [], numTokens: 80, seconds: { rollout: 1, training: 1 } };
+const ROW = {
+  reward: 0.25,
+  metrics: [],
+  numTokens: 80,
+  seconds: { rollout: 2, training: 2 },
+  numWarnings: 1,
+  numDropped: 3,
+};
 
 /** A table with a recording stream, and a clock that only the test moves. */
 function table(isTTY: boolean) {
@@ -29,7 +36,29 @@ test('on a terminal every rollout updates the line, with its rate and the time l
   expect(written.at(-1)).toContain('step 1 of 4: training on reward 0.250, 1 gradient step');
   steps.row({ step: 0, ...ROW });
   steps.beginSampling(1, 8);
-  expect(written.at(-1)).toMatch(/step 2 of 4: 0 of 8 rollouts, about 12 s left$/);
+  expect(written.at(-1)).toMatch(/step 2 of 4: 0 of 8 rollouts, about 14 s left$/);
+  expect(written.at(-2)).toMatch(/ 3 +1\n$/);
+});
+
+test('the bar is full only after the last checkpoint was sampled, and counts that time too', () => {
+  const { table: steps, written, pass } = table(true);
+  for (let step = 0; step < 4; step++) {
+    steps.beginSampling(step, 8);
+    pass(4000);
+    steps.row({ step, ...ROW });
+  }
+  steps.beginSampling(4, 8);
+  expect(written.at(-1)).toMatch(/░\] last checkpoint: 0 of 8 rollouts, about 2 s left$/);
+  for (let rollout = 0; rollout < 4; rollout++) steps.rolloutDone(4, 8, 10);
+  expect(written.at(-1)).toMatch(/░\] last checkpoint: 4 of 8 rollouts.*, about 1 s left$/);
+  for (let rollout = 4; rollout < 8; rollout++) steps.rolloutDone(4, 8, 10);
+  expect(written.at(-1)).toMatch(/█\] last checkpoint: 8 of 8 rollouts.*, about 0 s left$/);
+});
+
+test('a warning is printed once for all jobs', () => {
+  const { table: steps, written } = table(true);
+  for (let job = 0; job < 3; job++) steps.warn({ code: 'entropy_low', message: 'the entropy is low' });
+  expect(written.filter((line) => line.includes('the entropy is low'))).toEqual(['warning: the entropy is low\n']);
 });
 
 test('without a terminal a line is written at most every 15 seconds', () => {

@@ -13,7 +13,7 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { tableOf, widthOf } from '../terminal/table.ts';
+import { tableFor } from '../terminal/table.ts';
 import { timeOf } from '../terminal/times.ts';
 import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
@@ -67,7 +67,7 @@ function tableOfCheckpoints({ best }: ModelDetailsObject, checkpoints: readonly 
   const sum = (key: 'size_bytes' | 'optimizer_bytes'): string =>
     sizeOf(checkpoints.reduce((total, checkpoint) => total + (checkpoint[key] ?? 0), 0));
   const total = ['sum', '', sum('size_bytes'), sum('optimizer_bytes'), ''];
-  return tableOf(columns, [...rows, total], widthOf(process.stdout));
+  return tableFor(process.stdout, columns, [...rows, total]);
 }
 
 function rewardOf({ metrics }: CheckpointObject, metric: string): string {

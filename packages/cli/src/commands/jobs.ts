@@ -1,7 +1,6 @@
 import type { TrainingJobObject, TrainingJobPageQuery, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
-import { counted } from '../terminal/printable.ts';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { interruption } from '../terminal/interrupted.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
@@ -12,7 +11,7 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { tableOf, widthOf } from '../terminal/table.ts';
+import { type CellColour, type Column, tableFor } from '../terminal/table.ts';
 import { agoOf, durationOf } from '../terminal/times.ts';
 import { findTrainedModel, fullNameOf } from './find-model.ts';
 import { watchJob } from './watch-job.ts';
@@ -75,29 +74,40 @@ async function modelNames(client: Trainyard): Promise<ReadonlyMap<string, string
 }
 
 function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string, string>, nowMs: number): string {
-  const columns = [
-    { title: 'job' },
-    { title: 'kind' },
-    { title: 'status' },
+  const columns: Column[] = [
+    { title: 'job', isWhole: true },
+    { title: 'kind', isOptional: true },
+    { title: 'status', isWhole: true, colour: colourOf },
+    { title: 'warnings', isNumber: true, isOptional: true },
     { title: 'model' },
-    { title: 'from step', isNumber: true },
-    { title: 'gradient steps', isNumber: true },
-    { title: 'took', isNumber: true },
-    { title: 'submitted' },
+    { title: 'steps', isNumber: true },
+    { title: 'took', isNumber: true, isWhole: true },
+    { title: 'submitted', isWhole: true },
   ];
+  const known = jobs.flatMap(({ model_id: id }) => names.get(id) ?? []);
+  const entities = new Set(known.map((name) => name.split('/')[0]));
+  const nameOf = (id: string) => {
+    const name = names.get(id) ?? '(deleted)';
+    return process.stdout.isTTY && entities.size === 1 ? name.replace(/^[^/]*\//, '') : name;
+  };
   const rows = jobs.map((job) => [
     job.id.slice(0, SHORT_ID_CHARACTERS),
     job.kind,
-    job.is_paused
-      ? 'paused'
-      : `${job.status}${job.warnings.length === 0 ? '' : ` (${counted(job.warnings.length, 'warning')})`}`,
-    names.get(job.model_id) ?? '(deleted)',
-    job.start_step === null ? '-' : String(job.start_step),
+    job.is_paused ? 'paused' : job.status,
+    job.warnings.length === 0 ? '' : String(job.warnings.length),
+    nameOf(job.model_id),
     String(job.num_gradient_steps_done),
     tookOf(job, nowMs),
     agoOf(job.created_at, nowMs),
   ]);
-  return tableOf(columns, rows, widthOf(process.stdout));
+  return tableFor(process.stdout, columns, rows);
+}
+
+function colourOf(status: string): CellColour | null {
+  if (status === 'failed') return 'red';
+  if (status === 'paused') return 'yellow';
+  if (status === 'running') return 'cyan';
+  return status === 'succeeded' ? 'green' : 'dim';
 }
 
 function tookOf({ started_at: startedAt, finished_at: ended }: TrainingJobObject, nowMs: number): string {

@@ -8,7 +8,7 @@ import { attentiveClient } from '../terminal/attentive-client.ts';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
-import { tableOf, widthOf } from '../terminal/table.ts';
+import { type Column, tableFor } from '../terminal/table.ts';
 import { agoOf, secondsOfDate, timeOf } from '../terminal/times.ts';
 import {
   addServiceOptions,
@@ -324,10 +324,16 @@ function printList(list: readonly ApiKeyObject[], nowMs: number): void {
     usedOf(key, nowMs),
     stateOf(key, nowMs),
   ]);
-  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'used', 'state'].map((title) => ({
-    title,
-  }));
-  process.stdout.write(tableOf(columns, rows, widthOf(process.stdout)));
+  const optional = ['entity', 'secret', 'limits', 'scopes'];
+  const columns: Column[] = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'used', 'state'].map(
+    (title) => ({
+      title,
+      isOptional: optional.includes(title),
+      isWhole: ['id', 'made', 'used', 'state'].includes(title),
+      ...(title === 'state' ? { colour: (cell: string) => (cell.startsWith('valid') ? 'green' : 'red') } : {}),
+    }),
+  );
+  process.stdout.write(tableFor(process.stdout, columns, rows));
 }
 
 /** Empty for a service of an earlier release, which does not send it. */

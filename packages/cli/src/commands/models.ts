@@ -11,7 +11,7 @@ import {
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
 import { counted, oneLine } from '../terminal/printable.ts';
-import { listingOf, tableOf, widthOf } from '../terminal/table.ts';
+import { type Column, listingOf, tableFor, widthOf } from '../terminal/table.ts';
 import { npmScript } from '../terminal/this-program.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
 import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
@@ -57,17 +57,19 @@ function listCommand(): Command {
 }
 
 function modelTable(models: readonly ModelDetailsObject[], nowMs: number): string {
-  const columns = [
+  // The entity is said only if it distinguishes models, or to a program that reads the list.
+  const isShort = process.stdout.isTTY && new Set(models.map(({ entity }) => entity)).size === 1;
+  const columns: Column[] = [
     { title: 'model' },
     { title: 'step', isNumber: true },
     { title: 'reward', isNumber: true },
     { title: 'best', isNumber: true },
-    { title: 'jobs' },
-    { title: 'base model' },
-    { title: 'made' },
+    { title: 'jobs', isOptional: true, colour: (cell) => (cell === '-' ? 'dim' : 'cyan') },
+    { title: 'base model', isOptional: true },
+    { title: 'made', isWhole: true },
   ];
   const rows = models.map((model) => [
-    fullNameOf(model),
+    isShort ? `${model.project}/${model.name}` : fullNameOf(model),
     model.latest_step === null ? '-' : String(model.latest_step),
     numberOf(model.reward?.value),
     bestOf(model),
@@ -75,7 +77,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     model.base_model,
     agoOf(model.created_at, nowMs),
   ]);
-  return tableOf(columns, rows, widthOf(process.stdout));
+  return tableFor(process.stdout, columns, rows);
 }
 
 function bestOf({ best }: ModelDetailsObject): string {
@@ -147,7 +149,7 @@ function checkpointTable({ best }: ModelDetailsObject, checkpoints: readonly Che
     ...names.map((name) => numberOf(metrics[name])),
     ...(best === null ? [] : [best.step === step ? 'best' : '']),
   ]);
-  return tableOf(columns, rows, widthOf(process.stdout));
+  return tableFor(process.stdout, columns, rows);
 }
 
 function deleteCommand(): Command {

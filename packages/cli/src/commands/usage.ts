@@ -10,12 +10,14 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { tableOf, widthOf } from '../terminal/table.ts';
+import { tableFor } from '../terminal/table.ts';
 import { secondsOfDate } from '../terminal/times.ts';
 
 const PARTS = ['project', 'key', 'model', 'kind', 'day'] as const;
 type Part = (typeof PARTS)[number];
 const DEFAULT_PARTS: readonly Part[] = ['model', 'kind'];
+/** Step of a model's name. */
+const STEP = /(?::step|@step|@)\d+$/;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { h: 3_600, d: 86_400 };
 
 interface UsageOptions extends ServiceOptions, JsonOption {
@@ -47,14 +49,41 @@ export function usageCommand(): Command {
 
 function usageTable(groups: readonly UsageGroupObject[], parts: readonly Part[]): string {
   const columns = [
-    ...parts.map((title) => ({ title })),
+    ...parts.map((title) => ({ title, isOptional: true })),
     ...['requests', 'prompt tokens', 'completion tokens'].map((title) => ({ title, isNumber: true })),
   ];
-  const rows = groups.map((group) => [
+  const rows = withoutSteps(groups, parts).map((group) => [
     ...parts.map((part) => labelOf(group, part)),
     ...[group.num_requests, group.prompt_tokens, group.completion_tokens].map((count) => count.toLocaleString('en')),
   ]);
-  return tableOf(columns, rows, widthOf(process.stdout));
+  return tableFor(process.stdout, columns, rows);
+}
+
+/** Groups with the steps of a model as one, as `local/demo/x (7 steps)`. */
+function withoutSteps(groups: readonly UsageGroupObject[], parts: readonly Part[]): UsageGroupObject[] {
+  const folded = new Map<string, { group: UsageGroupObject; steps: Set<string> }>();
+  for (const group of groups) {
+    const [step] = STEP.exec(group.model ?? '') ?? [];
+    const own = step === undefined ? group : { ...group, model: group.model!.slice(0, -step.length) };
+    const key = parts.map((part) => labelOf(own, part)).join('\n');
+    const before = folded.get(key);
+    const steps = before?.steps ?? new Set<string>();
+    if (step !== undefined) steps.add(step);
+    const sum = (name: 'num_requests' | 'prompt_tokens' | 'completion_tokens') =>
+      own[name] + (before?.group[name] ?? 0);
+    folded.set(key, {
+      group: {
+        ...own,
+        num_requests: sum('num_requests'),
+        prompt_tokens: sum('prompt_tokens'),
+        completion_tokens: sum('completion_tokens'),
+      },
+      steps,
+    });
+  }
+  return Array.from(folded.values(), ({ group, steps }) =>
+    steps.size > 1 ? { ...group, model: `${group.model} (${steps.size} steps)` } : group,
+  );
 }
 
 function labelOf(group: UsageGroupObject, part: Part): string {

@@ -6,7 +6,7 @@ import { UsageError } from '../terminal/command-error.ts';
 import { interruption } from '../terminal/interrupted.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
-import { tableOf, widthOf } from '../terminal/table.ts';
+import { tableFor } from '../terminal/table.ts';
 
 interface MoveOptions {
   readonly from: string;
@@ -63,7 +63,7 @@ interface MoveReport {
 function printReport({ tables, digest, numFiles, sizeBytes }: MoveReport): void {
   const columns = [{ title: 'table' }, { title: 'rows', isNumber: true }, { title: 'digest' }];
   const lines = tables.map((table) => [table.table, String(table.numRows), table.digest.slice(0, 16)]);
-  process.stdout.write(tableOf(columns, lines, widthOf(process.stdout)));
+  process.stdout.write(tableFor(process.stdout, columns, lines));
   const rows = tables.reduce((sum, { numRows }) => sum + numRows, 0);
   process.stdout.write(`\n${rows} rows, digest ${digest}, the same in both\n`);
   if (numFiles > 0)

@@ -28,6 +28,8 @@ export function replyFor(stream: object, piece: string): string {
   return 'isTTY' in stream && stream.isTTY === true ? piece.replaceAll(ACTING_IN_TEXT, '') : piece;
 }
 
+/** Least width that is cut in the middle. */
+const MIDDLE_COLUMNS = 9;
 const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 export function columnsOf(text: string): number {
@@ -45,6 +47,42 @@ export function cutTo(text: string, columns: number): string {
     kept += character;
   }
   return `${kept}…`;
+}
+
+/** Cuts a line to the columns in its middle: `local/rese…-seed-3`. The end keeps a little more than the start. */
+export function cutInMiddle(text: string, columns: number): string {
+  if (columnsOf(text) <= columns) return text;
+  // A short rest of an end is no help.
+  if (columns < MIDDLE_COLUMNS) return cutTo(text, columns);
+  const characters = charactersOf(text);
+  const take = (from: readonly string[], room: number): string[] => {
+    const taken: string[] = [];
+    let left = room;
+    for (const character of from) {
+      left -= columnsOfCharacter(character);
+      if (left < 0) break;
+      taken.push(character);
+    }
+    return taken;
+  };
+  const start = take(characters, Math.floor((columns - 1) / 2));
+  const rest = columns - 1 - columnsOf(start.join(''));
+  const end = take(characters.toReversed(), rest).toReversed();
+  return `${start.join('')}…${end.join('')}`;
+}
+
+/** Wraps a line at blanks; a word that is longer than a line stays whole. */
+export function wrapWords(text: string, columns: number): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && columnsOf(longer) > columns) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line].join('\n');
 }
 
 /** Characters as a reader counts them, each with all of its marks. */

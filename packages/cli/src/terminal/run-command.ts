@@ -4,7 +4,8 @@ import { type Command, CommanderError } from 'commander';
 
 import { isNothingListening } from './attentive-client.ts';
 import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError } from './command-error.ts';
-import { oneLine } from './printable.ts';
+import { oneLine, wrapWords } from './printable.ts';
+import { widthOf } from './table.ts';
 import { START } from './this-program.ts';
 
 /** Environment variable that adds the stack to a printed error if it is set. */
@@ -25,7 +26,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
     if (thrown instanceof ReportedError) return EXIT_CODES.failed;
     const named = namedCommand(command, args);
     const error = thrown instanceof CommanderError ? usageErrorOf(thrown, named, args) : thrown;
-    process.stderr.write(`trainyard: ${messageOf(error)}\n`);
+    process.stderr.write(`${wrapWords(`trainyard: ${messageOf(error)}`, widthOf(process.stderr))}\n`);
     if (error instanceof UsageError) process.stderr.write(`see "${invocationOf(named)} --help"\n`);
     if (process.env[STACK_VARIABLE]) process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     return exitCodeOf(error);
