@@ -22,6 +22,12 @@ from transformers import (
     GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Olmo2Config,
+    Olmo2ForCausalLM,
+    Olmo3Config,
+    Olmo3ForCausalLM,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -56,6 +62,7 @@ LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 # class, configuration, fields, type, pre-tokenizer, whole words first, NFC, size of a file
 CASES = {
     "llama3": (LlamaForCausalLM, LlamaConfig, {"head_dim": 16, "rope_theta": 500_000.0, "rope_scaling": LLAMA3_ROPE}, torch.bfloat16, split(LLAMA3), True, False, "200KB"),
@@ -64,6 +71,9 @@ CASES = {
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"tie_word_embeddings": True}, torch.bfloat16, split(QWEN2), False, True, "5GB"),
     "granite": (GraniteForCausalLM, GraniteConfig, {"embedding_multiplier": 12.0, "attention_multiplier": 0.2, "residual_multiplier": 0.22, "logits_scaling": 3.0, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "smollm3": (SmolLM3ForCausalLM, SmolLM3Config, {"num_hidden_layers": 5}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "olmo2": (Olmo2ForCausalLM, Olmo2Config, {}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "olmo3": (Olmo3ForCausalLM, Olmo3Config, {"num_hidden_layers": 5, "sliding_window": 37, "rope_scaling": YARN}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "mistral": (MistralForCausalLM, MistralConfig, {"sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }

@@ -53,7 +53,7 @@ export class ServedModel implements Disposable {
   /** Reasons for which results differ from the model's training. @param contextLength maximum tokens per sequence */
   warnings(contextLength: number): readonly string[] {
     using file = GgufFile.open(this.#file.path);
-    const window = windowWarning(file, contextLength);
+    const window = windowWarning(file, contextLength, this.#file.runner);
     return window === null ? [] : [window];
   }
 

@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest';
 import { windowWarning } from './window-warning.ts';
 
-const warningOf = (metadata: Record<string, string | number>, contextLength = 32_768) =>
-  windowWarning({ metadata: new Map(Object.entries(metadata)) }, contextLength);
+const warningOf = (
+  metadata: Record<string, string | number>,
+  contextLength = 32_768,
+  runner: 'graphs' | 'llama' = 'llama',
+) => windowWarning({ metadata: new Map(Object.entries(metadata)) }, contextLength, runner);
 const LLAMA = { 'general.architecture': 'llama' };
 
 it('warns of a window that is not applied and smaller than the context, with both', () => {
@@ -11,6 +14,7 @@ it('warns of a window that is not applied and smaller than the context, with bot
   expect(warningOf(windowed, 4096)).toBeNull();
   expect(warningOf({ ...LLAMA, 'llama.attention.sliding_window': 0 })).toBeNull();
   expect(warningOf(LLAMA)).toBeNull();
+  expect(warningOf(windowed, 32_768, 'graphs')).toBeNull();
 });
 
 it('knows the first Mistral by its name, whose window converters leave out', () => {

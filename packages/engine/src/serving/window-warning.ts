@@ -16,12 +16,18 @@ const FIRST_MISTRAL = /mistral[-_ ]7b.*v0\.1/i;
  * Warns of a model trained with a sliding window but computed with full attention, for which results beyond the
  * window differ.
  *
+ * @param runner the graphs apply every window that a file sets
  * @returns null for a model without a window, or with one that is applied or never reached
  */
-export function windowWarning({ metadata }: Pick<GgufFile, 'metadata'>, contextLength: number): string | null {
+export function windowWarning(
+  { metadata }: Pick<GgufFile, 'metadata'>,
+  contextLength: number,
+  runner: 'graphs' | 'llama',
+): string | null {
   const architecture = String(metadata.get('general.architecture'));
   if (WINDOWED.has(architecture)) return null;
   const written = Number(metadata.get(`${architecture}.attention.sliding_window`) ?? 0);
+  if (written > 0 && runner === 'graphs') return null;
   const names = ['general.name', 'general.basename', 'general.base_model.0.name'].map((key) =>
     String(metadata.get(key) ?? ''),
   );

@@ -15,9 +15,21 @@ export interface ModelFacts {
   readonly hasTiedEmbeddings: boolean;
 }
 
+function ropeScaling({ ropeScale, yarn }: Architecture): object | null {
+  if (yarn === null) return ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale };
+  return {
+    type: 'yarn',
+    rope_type: 'yarn',
+    factor: decimal(yarn.factor),
+    original_max_position_embeddings: yarn.originalContext,
+    beta_fast: decimal(yarn.betaFast),
+    beta_slow: decimal(yarn.betaSlow),
+  };
+}
+
 /** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
-  const { name, ropeScale, rmsEpsilon } = architecture;
+  const { name, rmsEpsilon } = architecture;
   const family = transformersFamily(architecture);
   if (family === undefined) {
     throw new TrainerError(
@@ -38,7 +50,7 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
     max_position_embeddings: facts.contextLength,
     rms_norm_eps: decimal(rmsEpsilon),
     rope_theta: decimal(architecture.ropeBase),
-    rope_scaling: ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale },
+    rope_scaling: ropeScaling(architecture),
     ...family.fields(architecture),
     attention_dropout: 0,
     initializer_range: 0.02,

@@ -1,5 +1,5 @@
 import { shown } from '@trainyard/native';
-import { type Architecture, embeddingScaleOf, FAMILIES } from '@trainyard/transformer';
+import { type Architecture, embeddingScaleOf, FAMILIES, type Yarn, yarnMagnitude } from '@trainyard/transformer';
 import { CONFIG_FILE, type Fields, flag, invalid, real, whole } from './config-fields.ts';
 import { type FolderFiles, isRecord } from './folder-files.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
@@ -8,6 +8,7 @@ import { TRANSFORMERS_FAMILIES, type TransformersFamily } from './transformers-f
 export type RopeScaling =
   | { readonly kind: 'none' }
   | { readonly kind: 'linear'; readonly factor: number }
+  | ({ readonly kind: 'yarn' } & Yarn)
   | {
       readonly kind: 'llama3';
       readonly factor: number;
@@ -53,7 +54,8 @@ export function folderConfig(fields: Fields): FolderConfig {
   const numLayers = whole(fields, 'num_hidden_layers', [1, 512]);
   const hasAttentionBias = family.hasQkvBias || flag(fields, 'attention_bias');
   const rope = ropeOf(fields);
-  const ropeScaling = ropeScalingOf(rope);
+  const contextLength = whole(fields, 'max_position_embeddings', [1, 1 << 27]);
+  const ropeScaling = ropeScalingOf(rope, contextLength);
   return {
     architecture: {
       name: family.architecture,
@@ -67,6 +69,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       rmsEpsilon: real(fields, 'rms_norm_eps', [1e-12, 1], 1e-6),
       ropeBase: real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000),
       ropeScale: ropeScaling.kind === 'linear' ? ropeScaling.factor : 1,
+      yarn: ropeScaling.kind === 'yarn' ? yarnOf(ropeScaling) : null,
       hasAttentionBias,
       queryKeyNorm: family.queryKeyNorm,
       hasInterleavedHeads: inGguf.hasInterleavedHeads,
@@ -82,7 +85,7 @@ export function folderConfig(fields: Fields): FolderConfig {
     },
     family,
     statesHeadSize: typeof fields['head_dim'] === 'number',
-    contextLength: whole(fields, 'max_position_embeddings', [1, 1 << 27]),
+    contextLength,
     ropeScaling,
     isTied: flag(fields, 'tie_word_embeddings', family.isTied),
     biases: {
@@ -138,13 +141,40 @@ function ropeOf(fields: Fields): Fields {
   return rope;
 }
 
-function ropeScalingOf(rope: Fields): RopeScaling {
+const yarnOf = ({ factor, originalContext, betaFast, betaSlow }: Yarn): Yarn => ({
+  factor,
+  originalContext,
+  betaFast,
+  betaSlow,
+});
+
+/** @throws {ModelFolderError} for yarn that GGUF files have no settings for */
+function readYarn(rope: Fields, contextLength: number): Yarn {
+  const yarn = {
+    factor: real(rope, 'factor', [1, 1e6]),
+    originalContext: whole(rope, 'original_max_position_embeddings', [1, 1 << 27], contextLength),
+    betaFast: real(rope, 'beta_fast', [1e-3, 1e6], 32),
+    betaSlow: real(rope, 'beta_slow', [1e-3, 1e6], 1),
+  };
+  const usual = yarnMagnitude(yarn);
+  const stated = real(rope, 'attention_factor', [1e-3, 1e6], usual);
+  if (Math.abs(stated - usual) > 1e-4 * usual)
+    throw unsupportedFolder(`yarn with an \`attention_factor\` of ${stated} is not supported; supported: ${usual}`);
+  if (rope['truncate'] === false) throw unsupportedFolder('yarn with `truncate`: false is not supported');
+  for (const name of ['mscale', 'mscale_all_dim'])
+    if ((rope[name] ?? 0) !== 0) throw unsupportedFolder(`yarn with \`${name}\` is not supported`);
+  return yarn;
+}
+
+function ropeScalingOf(rope: Fields, contextLength: number): RopeScaling {
   const kind = rope['rope_type'] ?? rope['type'] ?? 'default';
   switch (kind) {
     case 'default':
       return { kind: 'none' };
     case 'linear':
       return { kind: 'linear', factor: real(rope, 'factor', [1e-3, 1e6]) };
+    case 'yarn':
+      return { kind: 'yarn', ...readYarn(rope, contextLength) };
     case 'llama3': {
       const lowFrequencyFactor = real(rope, 'low_freq_factor', [1e-3, 1e6], 1);
       const highFrequencyFactor = real(rope, 'high_freq_factor', [1e-3, 1e6], 4);
@@ -159,6 +189,6 @@ function ropeScalingOf(rope: Fields): RopeScaling {
       };
     }
     default:
-      throw unsupportedFolder(`rope scaling ${shown(kind)} is not supported; supported: default, linear, llama3`);
+      throw unsupportedFolder(`rope scaling ${shown(kind)} is not supported; supported: default, linear, llama3, yarn`);
   }
 }

@@ -113,9 +113,9 @@ test.each<[string, () => void, RegExp]>([
     /sliding/,
   ],
   [
-    'yarn',
-    () => change('config.json', { rope_scaling: { rope_type: 'yarn', factor: 4 } }),
-    /rope scaling "yarn".*supported: default, linear, llama3/,
+    'longrope',
+    () => change('config.json', { rope_scaling: { rope_type: 'longrope', factor: 4 } }),
+    /rope scaling "longrope".*supported: default, linear, llama3, yarn/,
   ],
   [
     'rope over a part of a head',

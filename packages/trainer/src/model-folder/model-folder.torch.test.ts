@@ -42,6 +42,9 @@ test.each([
   ['qwen3', 'qwen2', 'f16', true],
   ['granite', 'llama-bpe', 'bf16', false],
   ['smollm3', 'llama-bpe', 'bf16', false],
+  ['olmo2', 'llama-bpe', 'bf16', false],
+  ['olmo3', 'llama-bpe', 'bf16', false],
+  ['mistral', 'llama-bpe', 'bf16', false],
   ['gemma3', 'llama-bpe', 'bf16', false],
 ] as const)(
   '%s: log-probabilities, ids and prompts equal those of transformers',

@@ -1,5 +1,5 @@
 import type { GgufWritableValue } from '@trainyard/native';
-import { type Architecture, FAMILIES } from '@trainyard/transformer';
+import { type Architecture, FAMILIES, type WindowedLayers, type Yarn } from '@trainyard/transformer';
 import type { FolderConfig, RopeScaling } from './folder-config.ts';
 
 /** `general.file_type` by type of the matrices. */
@@ -26,11 +26,12 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...(ropeScaling.kind === 'linear'
       ? { 'rope.scaling.type': 'linear', 'rope.scaling.factor': ropeScaling.factor }
       : {}),
+    ...(architecture.yarn === null ? {} : yarnSettings(architecture.yarn)),
     ...(architecture.hasInterleavedHeads
       ? { vocab_size: u32(architecture.vocabSize), 'rope.dimension_count': u32(architecture.headSize) }
       : {}),
     ...scales(architecture),
-    ...(window === null ? {} : { 'attention.sliding_window': u32(window.tokens) }),
+    ...(window === null ? {} : windowSettings(architecture, window)),
   };
   return {
     'general.architecture': architecture.name,
@@ -39,6 +40,31 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     'general.file_type': u32(FILE_TYPES[type]),
     'general.quantization_version': u32(2),
     ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture.name}.${field}`, value])),
+  };
+}
+
+function yarnSettings({ factor, originalContext, betaFast, betaSlow }: Yarn): Record<string, GgufWritableValue> {
+  return {
+    'rope.scaling.type': 'yarn',
+    'rope.scaling.factor': factor,
+    'rope.scaling.original_context_length': { u32: originalContext },
+    'rope.scaling.yarn_beta_fast': betaFast,
+    'rope.scaling.yarn_beta_slow': betaSlow,
+  };
+}
+
+/** The pattern is left out if it is the default of the family. */
+function windowSettings(
+  { name, numLayers, ropeBase }: Architecture,
+  { tokens, period, ropeBase: ofWindows }: WindowedLayers,
+): Record<string, GgufWritableValue> {
+  const usual = FAMILIES[name]!.windowedLayers;
+  const isWindowed = Array.from({ length: numLayers }, (_, layer) => (layer + 1) % period !== 0);
+  const isUsual = usual?.period === period || (usual?.period === null && !isWindowed.includes(false));
+  return {
+    'attention.sliding_window': { u32: tokens },
+    ...(isUsual ? {} : { 'attention.sliding_window_pattern': { array: { type: 'bool', values: isWindowed } } }),
+    ...(ofWindows === (usual?.ropeBase ?? ropeBase) ? {} : { 'rope.freq_base_swa': ofWindows }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Architecture, layerKind, type WindowedLayers } from '@trainyard/transformer';
+import { type Architecture, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
 import { CONFIG_FILE, decimal, type Fields, flag, real, whole } from './config-fields.ts';
 import { unsupportedFolder } from './model-folder-error.ts';
 
@@ -91,6 +91,34 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
       logits_scaling: decimal(architecture.logitScale),
     }),
   },
+  olmo2: {
+    ...LLAMA,
+    architecture: 'olmo2',
+    className: 'Olmo2ForCausalLM',
+    queryKeyNorm: 'projection',
+  },
+  olmo3: {
+    ...LLAMA,
+    architecture: 'olmo2',
+    className: 'Olmo3ForCausalLM',
+    hasWindows: true,
+    queryKeyNorm: 'projection',
+    traits: (fields, numLayers) => ({
+      window: windowOf(fields, numLayers, { period: 4, ropeBase: baseOf(fields) }),
+    }),
+    fields: (architecture) => ({
+      ...LLAMA.fields(architecture),
+      sliding_window: architecture.window?.tokens ?? null,
+      layer_types: layerTypes(architecture),
+    }),
+  },
+  mistral: {
+    ...LLAMA,
+    className: 'MistralForCausalLM',
+    hasWindows: true,
+    traits: mistralTraits,
+    fields: ({ window }) => ({ hidden_act: 'silu', sliding_window: window?.tokens ?? null }),
+  },
   smollm3: {
     ...LLAMA,
     architecture: 'smollm3',
@@ -134,19 +162,22 @@ function smolLm3Traits(fields: Fields, numLayers: number): Partial<Architecture>
 /** Windowed layers between full ones of one period. @throws {ModelFolderError} for another order */
 function windowOf(fields: Fields, numLayers: number, defaults: { period: number; ropeBase: number }): WindowedLayers {
   const stated = fields['layer_types'];
-  const isWindowed = Array.isArray(stated)
-    ? stated.map((type) => type === 'sliding_attention')
-    : Array.from({ length: numLayers }, (_, layer) => (layer + 1) % defaults.period !== 0);
-  // Without a full layer, a period longer than the model.
-  const period = isWindowed.indexOf(false) + 1 || numLayers + 1;
-  if (
-    isWindowed.length !== numLayers ||
-    isWindowed.some((windowed, layer) => windowed !== ((layer + 1) % period !== 0))
-  )
-    throw unsupportedFolder(
-      `of ${CONFIG_FILE}, \`layer_types\` must have a full layer after the same number of windowed ones`,
-    );
-  return { tokens: whole(fields, 'sliding_window', [1, 1 << 27]), period, ropeBase: defaults.ropeBase };
+  const tokens = whole(fields, 'sliding_window', [1, 1 << 27], 4096);
+  if (!Array.isArray(stated)) return { tokens, ...defaults };
+  const isWindowed = stated.map((type) => type === 'sliding_attention');
+  try {
+    return { tokens, period: periodOf(isWindowed, numLayers), ropeBase: defaults.ropeBase };
+  } catch (error) {
+    throw unsupportedFolder(`\`layer_types\` in ${CONFIG_FILE}: ${(error as Error).message}`);
+  }
+}
+
+const baseOf = (fields: Fields): number => real(fields, 'rope_theta', [1, 1e12], 10_000);
+
+/** All layers have the window; null is none. */
+function mistralTraits(fields: Fields, numLayers: number): Partial<Architecture> {
+  if (fields['sliding_window'] === null) return {};
+  return { window: windowOf(fields, numLayers, { period: numLayers + 1, ropeBase: baseOf(fields) }) };
 }
 
 function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {

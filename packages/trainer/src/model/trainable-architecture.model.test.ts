@@ -74,6 +74,8 @@ const CASES: readonly [string, Case][] = [
   // The first three are above.
   ...Object.entries(TINY_ARCHITECTURES)
     .slice(3)
+    // llama.cpp has no windows for llama files.
+    .filter(([name]) => name !== 'mistral')
     .map(([name, architecture]): [string, Case] => [name, { differences: { ...architecture, vocabSize: 48 } }]),
   [
     'granite without factors, which is llama',
@@ -159,16 +161,31 @@ test.each([
   ['llama', {}, ['blk.0.post_ffw_norm.weight'], 'blk.0.post_ffw_norm.weight'],
   ['llama', { 'llama.residual_scale': 0.5 }, [], 'sets llama.residual_scale to 0.5; training supports 0 or 1 only'],
   ['granite', { 'granite.residual_scale': -1 }, [], 'granite.residual_scale is -1, expected a positive number'],
-  ['llama', { 'llama.rope.scaling.type': 'yarn' }, [], 'rope scaling "yarn" is not supported; supported: none, linear'],
+  ['llama', { 'llama.rope.scaling.type': 'yarn' }, [], 'yarn needs a positive rope.scaling.factor, got nothing'],
+  [
+    'llama',
+    { 'llama.rope.scaling.type': 'longrope' },
+    [],
+    'rope scaling "longrope" is not supported; supported: none, linear, yarn',
+  ],
   [
     'qwen2',
-    { 'qwen2.rope.scaling.yarn_ext_factor': 1 },
+    { 'qwen2.rope.scaling.yarn_beta_fast': 1 },
     [],
-    'sets "qwen2.rope.scaling.yarn_ext_factor" to 1, which training does not support',
+    'sets "qwen2.rope.scaling.yarn_beta_fast" to 1, which training does not support',
   ],
   ['llama', { 'llama.rope.scaling.attn_factor': 1.5 }, [], 'rope.scaling.attn_factor to 1.5; training supports 1 only'],
   ['llama', { 'llama.rope.dimension_count': { u32: 4 } }, [], 'rope over 4 of 8 dimensions of a head is not supported'],
   ['llama', { 'llama.attention.value_length': { u32: 4 } }, [], 'values of 4 dimensions with keys of 8'],
+  [
+    'gemma3',
+    {
+      'gemma3.attention.sliding_window': { u32: 8 },
+      'gemma3.attention.sliding_window_pattern': { array: { type: 'bool', values: [false, true] } },
+    },
+    [],
+    'layers with a sliding window in another order',
+  ],
   ['qwen3', { 'qwen3.attention.sliding_window': { u32: 512 } }, [], 'sets qwen3.attention.sliding_window to 512'],
   ['llama', { 'llama.expert_count': { u32: 8 } }, [], 'sets llama.expert_count to 8; training supports 0 only'],
   ['llama', { 'llama.attn_logit_softcapping': 50 }, [], 'sets llama.attn_logit_softcapping to 50'],

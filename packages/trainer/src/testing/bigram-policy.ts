@@ -25,6 +25,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   rmsEpsilon: 1e-5,
   ropeBase: 10_000,
   ropeScale: 1,
+  yarn: null,
   hasAttentionBias: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,

@@ -33,6 +33,13 @@ const WINDOW_SETTINGS: ReadonlySet<string> = new Set([
   'rope.freq_base_swa',
 ]);
 
+/** Settings of yarn, read with that type of rope scaling. */
+const YARN_SETTINGS: ReadonlySet<string> = new Set([
+  'rope.scaling.yarn_attn_factor',
+  'rope.scaling.yarn_beta_fast',
+  'rope.scaling.yarn_beta_slow',
+]);
+
 /** Settings that change the computation, with the values under which the layer graphs are right. */
 const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> = {
   'attention.causal': [true],
@@ -46,6 +53,7 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
   logit_scale: [0, 1],
   residual_scale: [0, 1],
   'rope.scaling.attn_factor': [1],
+  'rope.scaling.yarn_ext_factor': [1],
 };
 
 /** A file with other tensors computes something else. */
@@ -75,11 +83,13 @@ export const unsupported = (message: string) => new UnsupportedModelError(messag
 
 /** Refuses an unknown setting of the architecture: the graphs would ignore it, and the sampler would not. */
 export function refuseUnknownSettings(file: ModelFile, name: string, { windowedLayers, settings }: Family): void {
+  const isYarn = file.metadata.get(`${name}.rope.scaling.type`) === 'yarn';
   for (const [key, value] of file.metadata) {
     if (!key.startsWith(`${name}.`)) continue;
     const setting = key.slice(name.length + 1);
     const neutral = Object.hasOwn(NEUTRAL_SETTINGS, setting) ? NEUTRAL_SETTINGS[setting] : undefined;
     if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
+    if (isYarn && YARN_SETTINGS.has(setting)) continue;
     if (settings.includes(setting) || (windowedLayers !== null && WINDOW_SETTINGS.has(setting))) continue;
     throw unsupported(
       neutral === undefined

@@ -22,6 +22,16 @@ export interface WindowedLayers {
   readonly ropeBase: number;
 }
 
+/** Rope scaling by yarn: slow rotations are divided by the factor, fast ones stay. */
+export interface Yarn {
+  readonly factor: number;
+  /** Tokens of the context before the scaling. */
+  readonly originalContext: number;
+  /** Rotations in that context from which frequencies stay, and up to which they are divided. */
+  readonly betaFast: number;
+  readonly betaSlow: number;
+}
+
 /** Sizes as in the model file. */
 export interface Architecture {
   readonly name: string;
@@ -36,6 +46,8 @@ export interface Architecture {
   readonly ropeBase: number;
   /** Divisor of positions (linear rope scaling); 1 = none. */
   readonly ropeScale: number;
+  /** Null without yarn, which is not linear. */
+  readonly yarn: Yarn | null;
   /** True if q, k and v have a bias (Qwen 2). */
   readonly hasAttentionBias: boolean;
   /** Columns of q and k that one RMS norm before rope spans: a head (Qwen 3) or all (OLMo 2); null without norms. */
@@ -150,6 +162,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
     ropeBase: optional('rope.freq_base') ?? DEFAULT_ROPE_BASE,
     ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),
+    yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), optional),
     hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
     queryKeyNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight'])
       ? family.queryKeyNorm
@@ -161,7 +174,11 @@ export function readArchitecture(file: ModelFile): Architecture {
     attentionScale: factor('attention.scale'),
     residualScale: factor('residual_scale') ?? 1,
     logitScale: factor('logit_scale') ?? 1,
-    window: readWindow(family, optional),
+    window: readWindow(family, {
+      numLayers,
+      pattern: file.metadata.get(`${name}.attention.sliding_window_pattern`),
+      optional,
+    }),
     unrotatedPeriod: isUnrotated ? 1 : family.unrotatedPeriod,
   };
   refuseMissingTensors(file, architecture);
@@ -172,22 +189,70 @@ export function readArchitecture(file: ModelFile): Architecture {
 /** Reads the rope scale like llama.cpp: linear by default, and a factor of 0 or none is 1. */
 function readRopeScale(type: GgufValue | undefined, optional: (key: string) => number | undefined): number {
   const factor = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 0;
-  if (type === 'none') return 1;
+  if (type === 'none' || type === 'yarn') return 1;
   if (type !== undefined && type !== 'linear')
-    throw unsupported(`rope scaling ${shown(type)} is not supported; supported: none, linear`);
+    throw unsupported(`rope scaling ${shown(type)} is not supported; supported: none, linear, yarn`);
   return factor === 0 ? 1 : factor;
 }
 
-function readWindow({ windowedLayers }: Family, optional: (key: string) => number | undefined): WindowedLayers | null {
+/** Reads yarn like llama.cpp, which computes the factor of attention from the scaling. */
+function readYarn(type: GgufValue | undefined, optional: (key: string) => number | undefined): Yarn | null {
+  if (type !== 'yarn') return null;
+  const positive = (key: string, otherwise?: number): number => {
+    const value = optional(key) ?? otherwise;
+    if (value === undefined || !Number.isFinite(value) || value <= 0)
+      throw unsupported(`yarn needs a positive ${key}, got ${value ?? 'nothing'}`);
+    return value;
+  };
+  const yarn: Yarn = {
+    factor: positive('rope.scaling.factor'),
+    originalContext: positive('rope.scaling.original_context_length', optional('context_length')),
+    betaFast: positive('rope.scaling.yarn_beta_fast', 32),
+    betaSlow: positive('rope.scaling.yarn_beta_slow', 1),
+  };
+  const [usual, stated] = [yarnMagnitude(yarn), optional('rope.scaling.yarn_attn_factor')];
+  if (stated !== undefined && Math.abs(stated - usual) > 1e-4 * usual)
+    throw unsupported(
+      `yarn by ${yarn.factor} with an attention factor of ${stated} is not supported; supported: ${usual}`,
+    );
+  return yarn;
+}
+
+/** Factor of rotated q and k. */
+export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
+
+interface WindowSource {
+  readonly numLayers: number;
+  readonly pattern: GgufValue | undefined;
+  readonly optional: (key: string) => number | undefined;
+}
+
+function readWindow({ windowedLayers }: Family, { numLayers, pattern, optional }: WindowSource): WindowedLayers | null {
   const tokens = optional('attention.sliding_window') ?? 0;
   if (windowedLayers === null || tokens === 0) return null;
-  const period = optional('attention.sliding_window_pattern') ?? windowedLayers.period;
+  const stated = Array.isArray(pattern) ? periodOf(pattern, numLayers) : optional('attention.sliding_window_pattern');
+  const period = stated ?? windowedLayers.period ?? numLayers + 1;
   for (const [what, value] of Object.entries({ window: tokens, pattern: period }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw unsupported(`the sliding ${what} is ${value}, expected a positive whole number`);
   const ropeBase =
     optional('rope.freq_base_swa') ?? windowedLayers.ropeBase ?? optional('rope.freq_base') ?? DEFAULT_ROPE_BASE;
   return { tokens, period, ropeBase };
+}
+
+/**
+ * Period of windowed layers between full ones; above the number of layers if there is no full one.
+ *
+ * @param isWindowed of each layer
+ * @throws {UnsupportedModelError} for another order
+ */
+export function periodOf(isWindowed: readonly unknown[], numLayers: number): number {
+  const period = isWindowed.indexOf(false) + 1 || numLayers + 1;
+  if (isWindowed.length === numLayers && isWindowed.every((own, layer) => own === ((layer + 1) % period !== 0)))
+    return period;
+  throw unsupported(
+    `layers with a sliding window in another order than a full one after a number of them: ${shown(isWindowed)}`,
+  );
 }
 
 function refuseMissingTensors({ tensors }: ModelFile, { numLayers, norms }: Architecture): void {

@@ -13,10 +13,10 @@ export interface Family {
   /** True if embeddings are multiplied by √H before the first block. */
   readonly scalesEmbedding: boolean;
   /**
-   * Sliding windows that a file may set, and their defaults; null if none is supported. Without a rope base, windowed
-   * layers have that of the others.
+   * Sliding windows that a file may set, and their defaults; null if none is supported. Without a period all layers
+   * have the window, without a rope base windowed layers have that of the others.
    */
-  readonly windowedLayers: { readonly period: number; readonly ropeBase: number | null } | null;
+  readonly windowedLayers: { readonly period: number | null; readonly ropeBase: number | null } | null;
   /** The last of each so many layers has no rope; null if all have it. */
   readonly unrotatedPeriod: number | null;
   /** True if `rope.scaling.finetuned`: false means that no layer has rope. */
@@ -46,7 +46,8 @@ export const embeddingScaleOf = ({ scalesEmbedding }: Family, hiddenSize: number
 
 /** Trainable architectures by their name in GGUF files. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
-  llama: LLAMA,
+  // Mistral 7B has windows in all layers.
+  llama: { ...LLAMA, windowedLayers: { period: null, ropeBase: null } },
   qwen2: { ...LLAMA, hasInterleavedHeads: false },
   qwen3: { ...LLAMA, hasInterleavedHeads: false },
   gemma3: {
@@ -64,4 +65,12 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     settings: ['attention.scale', 'embedding_scale', 'residual_scale', 'logit_scale'],
   },
   smollm3: { ...LLAMA, unrotatedPeriod: 4 },
+  // OLMo 3 has windows, OLMo 2 has none.
+  olmo2: {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    norms: { before: false, after: true },
+    queryKeyNorm: 'projection',
+    windowedLayers: { period: 4, ropeBase: null },
+  },
 };

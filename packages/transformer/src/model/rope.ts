@@ -1,4 +1,4 @@
-import type { Architecture, LayerKind } from './architecture.ts';
+import { type Architecture, type LayerKind, type Yarn, yarnMagnitude } from './architecture.ts';
 
 /** cos and sin, [T, D/2] row-major each. */
 export interface RopeTables {
@@ -14,16 +14,21 @@ export interface RopeTables {
  */
 export function ropeTables(
   positions: Int32Array,
-  { headSize, ropeBase, ropeScale, window, unrotatedPeriod }: Architecture,
+  { headSize, ropeBase, ropeScale, yarn, window, unrotatedPeriod }: Architecture,
   factors: Float32Array | null,
 ): Readonly<Record<LayerKind, RopeTables>> {
   const half = headSize / 2;
-  const tables = (frequency: (j: number) => number) =>
+  const tables = (frequency: (j: number) => number, magnitude = 1) =>
     tablesOf(
       positions,
       Float64Array.from({ length: half }, (_, j) => frequency(j)),
+      magnitude,
     );
-  const full = tables((j) => ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale);
+  const share = yarn === null ? null : yarnShares(yarn, ropeBase, half);
+  const full = tables(
+    (j) => (ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale) * (share?.(j) ?? 1),
+    yarn === null ? 1 : yarnMagnitude(yarn),
+  );
   return {
     full,
     windowed: window === null ? full : tables((j) => window.ropeBase ** (-j / half)),
@@ -31,16 +36,28 @@ export function ropeTables(
   };
 }
 
+/** Factor of each frequency (YaRN, arXiv 2309.00071): 1 for fast rotations, 1 / factor for slow ones. */
+function yarnShares(yarn: Yarn, base: number, half: number): (j: number) => number {
+  const { factor, originalContext, betaFast, betaSlow } = yarn;
+  const pairOf = (rotations: number) => (half * Math.log(originalContext / (rotations * 2 * Math.PI))) / Math.log(base);
+  const low = Math.max(0, Math.floor(pairOf(betaFast)));
+  const high = Math.min(2 * half - 1, Math.ceil(pairOf(betaSlow)));
+  return (j) => {
+    const slowness = Math.min(1, Math.max(0, (j - low) / Math.max(0.001, high - low)));
+    return slowness / factor + 1 - slowness;
+  };
+}
+
 /** @param frequencies [D/2], radians per position */
-function tablesOf(positions: Int32Array, frequencies: Float64Array): RopeTables {
+function tablesOf(positions: Int32Array, frequencies: Float64Array, magnitude: number): RopeTables {
   const half = frequencies.length;
   const cos = new Float32Array(positions.length * half);
   const sin = new Float32Array(positions.length * half);
   positions.forEach((position, token) => {
     for (let j = 0; j < half; j++) {
       const angle = position * frequencies[j]!;
-      cos[token * half + j] = Math.cos(angle);
-      sin[token * half + j] = Math.sin(angle);
+      cos[token * half + j] = magnitude * Math.cos(angle);
+      sin[token * half + j] = magnitude * Math.sin(angle);
     }
   });
   return { cos, sin };

@@ -85,14 +85,16 @@ function attentionInput(
   { bias, queryKeyNorms }: BlockWeights,
   { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
 ): [q: number[], k: number[], v: number[]] {
-  const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeBase, ropeScale, window } = architecture;
+  const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeBase, ropeScale, window, yarn } = architecture;
   const y = qkv.map((value, i) => value + (bias?.[i] ?? 0));
   const kind = layerKind(architecture, layer);
   const frequency = (j: number) => {
     if (kind === 'unrotated') return 0;
     if (kind === 'windowed') return window!.ropeBase ** ((-2 * j) / D);
-    return ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
+    const plain = ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
+    return yarn === null ? plain : plain / plainYarnDivisor(yarn, ropeBase, { j, size: D });
   };
+  const magnitude = yarn === null || kind !== 'full' ? 1 : 0.1 * Math.log(yarn.factor) + 1;
   const normalised = (part: number[], weight: Float32Array | undefined) =>
     weight === undefined
       ? part
@@ -106,7 +108,7 @@ function attentionInput(
       return z.map((value, i) => {
         const angle = position * frequency(i % (D / 2));
         const other = i < D / 2 ? -z[i + D / 2]! : z[i - D / 2]!;
-        return value * Math.cos(angle) + other * Math.sin(angle);
+        return magnitude * (value * Math.cos(angle) + other * Math.sin(angle));
       });
     }).flat();
   };
@@ -116,6 +118,19 @@ function attentionInput(
     rotated(y.slice(endOfQ, endOfK), queryKeyNorms?.k),
     y.slice(endOfK),
   ];
+}
+
+/** The paper's ramp over rotations per context, between whole pairs. */
+function plainYarnDivisor(
+  { factor, originalContext, betaFast, betaSlow }: NonNullable<Architecture['yarn']>,
+  base: number,
+  { j, size }: { j: number; size: number },
+): number {
+  const pair = (rotations: number) =>
+    (size * Math.log(originalContext / (2 * Math.PI * rotations))) / (2 * Math.log(base));
+  const [first, last] = [Math.max(Math.floor(pair(betaFast)), 0), Math.min(Math.ceil(pair(betaSlow)), size - 1)];
+  const ramp = j <= first ? 0 : j >= last ? 1 : (j - first) / (last - first);
+  return 1 / (ramp / factor + (1 - ramp));
 }
 
 function attend(

@@ -7,7 +7,17 @@ import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
-export type TinyName = 'llama' | 'qwen2' | 'qwen3' | 'gemma3' | 'granite' | 'smollm3';
+const OLMO2: Architecture = {
+  ...TINY_ARCHITECTURE,
+  name: 'olmo2',
+  vocabSize: 256 + CONTROL_TOKENS.length,
+  hasInterleavedHeads: false,
+  norms: { before: false, after: true },
+  queryKeyNorm: 'projection',
+  yarn: { factor: 4, originalContext: 64, betaFast: 8, betaSlow: 1 },
+};
+
+export type TinyName = 'llama' | 'qwen2' | 'qwen3' | 'gemma3' | 'granite' | 'smollm3' | 'olmo2' | 'olmo3' | 'mistral';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -56,6 +66,13 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     numLayers: 4,
     unrotatedPeriod: 4,
   },
+  olmo2: { ...OLMO2, yarn: null },
+  olmo3: { ...OLMO2, window: { tokens: 21, period: 2, ropeBase: 10_000 } },
+  mistral: {
+    ...TINY_ARCHITECTURE,
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    window: { tokens: 21, period: 3, ropeBase: 10_000 },
+  },
 };
 
 export const TINY_CHAT_TEMPLATE =
@@ -102,6 +119,15 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
           [`${a.name}.attention.sliding_window`]: { u32: a.window.tokens },
           [`${a.name}.attention.sliding_window_pattern`]: { u32: a.window.period },
           [`${a.name}.rope.freq_base_swa`]: a.window.ropeBase,
+        }),
+    ...(a.yarn === null
+      ? {}
+      : {
+          [`${a.name}.rope.scaling.type`]: 'yarn',
+          [`${a.name}.rope.scaling.factor`]: a.yarn.factor,
+          [`${a.name}.rope.scaling.original_context_length`]: { u32: a.yarn.originalContext },
+          [`${a.name}.rope.scaling.yarn_beta_fast`]: a.yarn.betaFast,
+          [`${a.name}.rope.scaling.yarn_beta_slow`]: a.yarn.betaSlow,
         }),
   };
 }

@@ -19,6 +19,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   rmsEpsilon: 1e-5,
   ropeBase: 10_000,
   ropeScale: 1,
+  yarn: null,
   hasAttentionBias: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
