@@ -9,5 +9,5 @@ export { FlatLogits, KvFullError, StepBatch } from './runner/model-runner.ts';
 export type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw, RunnerAdapter } from './runner/model-runner.ts';
 export { TokenEngine } from './tokens/token-engine.ts';
 export type { TokenEngineParts } from './tokens/token-engine.ts';
-export { trainingFacts } from './serving/training-facts.ts';
+export { trainingFacts, type ParameterCounts } from './serving/training-facts.ts';
 export { requireLoadable } from './serving/require-loadable.ts';

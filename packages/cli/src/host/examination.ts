@@ -26,6 +26,7 @@ import { START } from '../terminal/this-program.ts';
 import { bf16Problem, ONEDNN_STEPS } from './bf16-problem.ts';
 import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
 import { type SettingOptions, settingsOf } from './settings.ts';
+import { stepText } from './step-text.ts';
 import { unknownVariables } from './unknown-variables.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
@@ -110,7 +111,10 @@ async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
 }
 
-/** Checks a model file. A missing default model is no fault if a start would fetch it. */
+/**
+ * Checks a model file, and predicts the cost of its training. A missing default model is no fault if a start would
+ * fetch it.
+ */
 async function* modelChecks(model: ServiceConfig['models'][number], config: ServiceConfig): AsyncGenerator<Finding> {
   const finding = (problem: string | null, note = '') => ({
     name: 'model',
@@ -118,9 +122,10 @@ async function* modelChecks(model: ServiceConfig['models'][number], config: Serv
     problem,
   });
   try {
-    const { untrainable, memory } = await examineModel(model, config);
+    const { untrainable, memory, step } = await examineModel(model, config);
     yield finding(null, untrainable === null ? '' : ` (sampling only, not trainable: ${untrainable})`);
     if (memory !== null) yield { name: 'memory', subject: memory, problem: null };
+    if (step !== null) yield { name: 'step', subject: stepText(step), problem: null };
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== 'server.model_missing')
       return yield finding((error as Error).message);

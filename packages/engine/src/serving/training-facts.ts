@@ -6,14 +6,30 @@ export interface TrainingFacts {
   readonly untrainable: string | null;
   /** Transformer blocks; null if it cannot be trained. */
   readonly numLayers: number | null;
+  readonly parameters: ParameterCounts;
+}
+
+export interface ParameterCounts {
+  /** All weights of the file. */
+  readonly total: number;
+  /** Weights that each token is multiplied by: those of blocks and of the head. */
+  readonly multiplied: number;
 }
 
 export function trainingFacts(path: string): TrainingFacts {
   using file = GgufFile.open(path);
+  const parameters = countParameters(file);
   try {
-    return { untrainable: null, numLayers: readArchitecture(file).numLayers };
+    return { untrainable: null, numLayers: readArchitecture(file).numLayers, parameters };
   } catch (error) {
-    if (error instanceof UnsupportedModelError) return { untrainable: error.message, numLayers: null };
+    if (error instanceof UnsupportedModelError) return { untrainable: error.message, numLayers: null, parameters };
     throw error;
   }
+}
+
+function countParameters({ tensors }: Pick<GgufFile, 'tensors'>): ParameterCounts {
+  const sizeOf = (name: string): number => (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
+  const total = tensors.keys().reduce((sum, name) => sum + sizeOf(name), 0);
+  // Without a head of its own a model multiplies by its embedding, else it only looks up rows.
+  return { total, multiplied: tensors.has('output.weight') ? total - sizeOf('token_embd.weight') : total };
 }

@@ -292,8 +292,11 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
 export const queryKeyNormWidth = (architecture: Architecture, linear: 'q' | 'k'): number =>
   architecture.queryKeyNorm === 'projection' ? linearDims(architecture, linear).out : architecture.headSize;
 
-export function linearDims(architecture: Architecture, linear: LinearName): { in: number; out: number } {
-  const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize } = architecture;
+/** Sizes that decide the linear layers of a block. */
+export type BlockSizes = Pick<Architecture, 'hiddenSize' | 'feedForwardSize' | 'numHeads' | 'numKvHeads' | 'headSize'>;
+
+export function linearDims(sizes: BlockSizes, linear: LinearName): { in: number; out: number } {
+  const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize } = sizes;
   switch (linear) {
     case 'q':
       return { in: hiddenSize, out: numHeads * headSize };

@@ -17,7 +17,7 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
-interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable' | 'numLayers'> {
+interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable' | 'numLayers' | 'parameters'> {
   readonly text: TextHalf;
 }
 
@@ -64,7 +64,7 @@ async function standOn(
   {
     policy = 'priority',
     ...file
-  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable' | 'numLayers'> & {
+  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable' | 'numLayers' | 'parameters'> & {
     policy?: SchedulingPolicy | undefined;
   },
 ): Promise<OpenedText> {

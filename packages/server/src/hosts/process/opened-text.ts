@@ -1,4 +1,5 @@
 import type { BackendHealth } from '@trainyard/backend';
+import type { ParameterCounts } from '@trainyard/engine';
 import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
 
 import type { CoreUse } from '../computing/compute-arbiter.ts';
@@ -14,6 +15,8 @@ export interface ServedModel {
   readonly untrainable?: string | null;
   /** Transformer blocks. Null or absent: unknown. */
   readonly numLayers?: number | null;
+  /** Absent: unknown. */
+  readonly parameters?: ParameterCounts;
   /** Largest adapter rank. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
   /** Differences between its computation and the intended one. Default: none. */

@@ -9,6 +9,8 @@ import type { ServiceConfig } from '../settings/config.ts';
 import { refuseMissingModels } from '../settings/model-files.ts';
 import type { ModelConfig } from '../settings/model-settings.ts';
 import { hostOptionsOf } from '../parts/open-inference.ts';
+import { MEASURED_STEPS } from '../planning/measured-steps.ts';
+import { type PredictedStep, predictStep } from '../planning/predict-step.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';
 
 export interface ModelExamination {
@@ -16,9 +18,11 @@ export interface ModelExamination {
   readonly untrainable: string | null;
   /** Predicted memory in words; null if the file is not there yet. */
   readonly memory: string | null;
+  /** Step of 64 rollouts on this machine; null if it is unknown. */
+  readonly step: PredictedStep | null;
 }
 
-const UNKNOWN: ModelExamination = { untrainable: null, memory: null };
+const UNKNOWN: ModelExamination = { untrainable: null, memory: null, step: null };
 /** Row for which the memory of training is predicted: eight replies of 80 tokens after a prompt of 384. */
 const ROW_TOKENS = 1024;
 
@@ -53,5 +57,11 @@ export async function examineModel(given: ModelConfig, config: ServiceConfig): P
   const model = { ...given, path };
   const options = hostOptionsOf(model, { ...config, precision }, { cacheDirectory });
   const { served, memory } = await inspectInChild(options, () => undefined);
-  return { untrainable: served.untrainable ?? null, memory: memoryLine(memory, training) };
+  const { untrainable = null, parameters } = served;
+  const isKnown = untrainable === null && parameters !== undefined;
+  return {
+    untrainable,
+    memory: memoryLine(memory, training),
+    step: isKnown ? predictStep(MEASURED_STEPS, parameters, numThreads) : null,
+  };
 }
