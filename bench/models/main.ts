@@ -52,7 +52,9 @@ if (!cores.every((count) => Number.isInteger(count) && count >= 1 && count <= av
     `--cores must be from 1 to ${availableParallelism()}, the cores of this machine, got ${values.cores.join(', ')}`,
   );
 
-interface Row extends MeasuredStep {
+interface Row {
+  readonly step: MeasuredStep;
+  /** Cores that other processes used meanwhile; null: unknown. */
   readonly others: number | null;
 }
 
@@ -68,15 +70,11 @@ try {
     if (!isReal) writeRandomModel(defaultModelPath(), shapes[name as keyof typeof shapes]!, path);
     const { parameters } = trainingFacts(path);
     for (const count of cores) {
-      const row: Row = {
-        shape: isReal ? `${name}, real` : name,
-        parameters,
-        cores: count,
-        ...(await measured(path, count)),
-      };
-      rows.push(row);
+      const { others, ...figures } = await measured(path, count);
+      const step = { shape: isReal ? `${name}, real` : name, parameters, cores: count, ...figures };
+      rows.push({ step, others });
       process.stderr.write(
-        `${row.shape} on ${count}: sampled ${figure(row.sampledPerSecond)} tok/s, trained ${figure(row.trainedPerSecond)} tok/s, a step ${figure(row.stepSeconds)} s\n`,
+        `${step.shape} on ${count}: sampled ${figure(step.sampledPerSecond)} tok/s, trained ${figure(step.trainedPerSecond)} tok/s, a step ${figure(step.stepSeconds)} s\n`,
       );
     }
     if (!isReal) rmSync(path);
@@ -89,7 +87,7 @@ console.log(`\n${table(rows)}`);
 if (values.write) {
   // A quarter of a core of others already distorts a step.
   const isTrial = values.trial || rows.some(({ others }) => others === null || others > 0.25);
-  const steps: MeasuredSteps = { machine: machineLine(), isTrial, rows: rows.map(({ others: _, ...row }) => row) };
+  const steps: MeasuredSteps = { machine: machineLine(), isTrial, rows: rows.map(({ step }) => step) };
   const text = `/** Written by \`npm run bench -- models --write\`. */
 import type { MeasuredSteps } from './predict-step.ts';
 
@@ -101,7 +99,10 @@ export const MEASURED_STEPS: MeasuredSteps = ${JSON.stringify(steps, null, 2)};
   );
 }
 
-async function measured(path: string, count: number): Promise<StepFigures & Pick<Row, 'peakBytes' | 'others'>> {
+async function measured(
+  path: string,
+  count: number,
+): Promise<StepFigures & { readonly peakBytes: number; readonly others: number | null }> {
   const service = await ownService({
     environment: {
       ...settingsEnvironment(values.settings),
@@ -135,19 +136,19 @@ function table(all: readonly Row[]): string {
     '÷ one core',
     'others',
   ];
-  const one = new Map(all.filter((row) => row.cores === 1).map((row) => [row.shape, row.stepSeconds]));
+  const one = new Map(all.flatMap(({ step }) => (step.cores === 1 ? [[step.shape, step.stepSeconds] as const] : [])));
   return markdownTable(
     head,
-    all.map((row) => [
-      row.shape,
-      (row.parameters.total / 1e6).toFixed(0),
-      String(row.cores),
-      figure(row.sampledPerSecond),
-      figure(row.trainedPerSecond),
-      figure(row.stepSeconds),
-      (row.peakBytes / 1e9).toFixed(1),
-      one.has(row.shape) ? (one.get(row.shape)! / row.stepSeconds).toFixed(2) : '–',
-      row.others?.toFixed(2) ?? 'n/a',
+    all.map(({ step, others }) => [
+      step.shape,
+      (step.parameters.total / 1e6).toFixed(0),
+      String(step.cores),
+      figure(step.sampledPerSecond),
+      figure(step.trainedPerSecond),
+      figure(step.stepSeconds),
+      (step.peakBytes / 1e9).toFixed(1),
+      one.has(step.shape) ? (one.get(step.shape)! / step.stepSeconds).toFixed(2) : '–',
+      others?.toFixed(2) ?? 'n/a',
     ]),
   );
 }

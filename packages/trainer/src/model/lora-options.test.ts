@@ -116,6 +116,23 @@ async function checkGradients(option: string, family: Family): Promise<void> {
   }
 }
 
+/** Weights that stay in the file give the same bits, forward and backward. */
+async function checkStreamed(option: string): Promise<void> {
+  const { policy, lora, modelPath } = await trained(option);
+  const streamed = await OrtPolicyModel.load({ modelPath, lora, numThreads: 1, weights: 'streamed' });
+  streamed.lora.tensors.forEach(({ value }, i) => value.set(policy.lora.tensors[i]!.value));
+  const results: Float32Array[][] = [];
+  for (const one of [policy, streamed]) {
+    for (const { gradient } of one.lora.tensors) gradient.fill(0);
+    const { logprobs } = await one.forward(ROW, { keepForBackward: true });
+    const values = [logprobs.slice()];
+    await one.backward(WEIGHTS.slice());
+    results.push([...values, ...one.lora.tensors.map(({ gradient }) => gradient.slice())]);
+  }
+  streamed.close();
+  expect(results[1]).toEqual(results[0]);
+}
+
 /** The embedded sampler's adapter equals the trainer's to the bit, and its log-probabilities equal the trainer's. */
 async function checkSampler(option: string): Promise<void> {
   const { policy, folder, modelPath } = await trained(option);
@@ -208,6 +225,7 @@ async function checkUniformLearner(option: string): Promise<void> {
 const PARTS: Readonly<Record<string, (option: string) => Promise<void>>> = {
   'gradients of the trainer (llama)': async (option) => await checkGradients(option, 'llama'),
   'gradients of the trainer (gemma3)': async (option) => await checkGradients(option, 'gemma3'),
+  'weights that stay in the file': checkStreamed,
   'the embedded sampler': checkSampler,
   'export to PEFT': async (option) => await checkExport(option, 'peft'),
   'llama.cpp with an adapter file': async (option) => await checkExport(option, 'gguf-adapter'),
