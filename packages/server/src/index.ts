@@ -29,7 +29,7 @@ export { digestOf, examineDatabase, type Finding, makeFolders, type TableDigest 
 export { examineCluster } from './service/offline/examine-cluster.ts';
 export { examineRemoteParts } from './service/offline/examine-remote-parts.ts';
 export { exportBase } from './service/offline/export-base.ts';
-export { examineModel, type ExaminedModel } from './service/offline/examine-model.ts';
+export { examineModel } from './service/offline/examine-model.ts';
 export type { MeasuredStep, MeasuredSteps, PredictedStep } from './service/planning/predict-step.ts';
 export { backUpData, moveData, restoreData } from './service/offline/data-moves.ts';
 export { OfflineKeys } from './service/offline/offline-keys.ts';
