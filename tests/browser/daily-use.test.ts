@@ -66,6 +66,29 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await expectFit();
   });
 
+  test('a chat shows its pace, survives a reload, and branches from an earlier input', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/chat?model=HuggingFaceTB/SmolLM2-135M-Instruct');
+    await page.getByLabel('max_tokens', { exact: true }).fill('4');
+    await page.getByLabel('Message', { exact: true }).fill('Say a word.');
+    await page.keyboard.press('Enter');
+    await page.getByText(/ s to the first token · [1-4] tokens?/).waitFor();
+    await page.waitForURL(/chat=/);
+    await page.getByRole('button', { name: /^Chats \(1\)/ }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Edit and ask again: Say a word.' }).click();
+    expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Say a word.');
+    await page.getByLabel('Message', { exact: true }).fill('Say another word.');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: /^Chats \(2\)/ }).click();
+    await page.getByRole('menuitem', { name: 'Say a word.' }).click();
+    await page.getByRole('button', { name: 'Edit and ask again: Say a word.' }).waitFor();
+    await page.getByText('Tools', { exact: true }).click();
+    await page.getByRole('button', { name: 'Add a function' }).click();
+    await page.getByLabel('Call', { exact: true }).selectOption({ label: 'always get_weather' });
+    await expectFit();
+  });
+
   test('a key of inference alone lands on the chat and sees no page of others; when it expires, the page says so', async () => {
     const expires = Math.ceil(Date.now() / 1000) + 8;
     const key = { name: 'guest@phone', scopes: ['inference'], expires_at: expires };

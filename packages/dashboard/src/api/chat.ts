@@ -6,6 +6,8 @@ import { client } from './client.ts';
 /** All names that accept requests: base models, trained models with their steps, adapters. */
 export const servedModelsQuery = queryOptions({
   queryKey: ['models', 'served'],
+  // Large, and an event refetches it.
+  meta: { isSteady: true },
   queryFn: ({ signal }) => client.servedModels.list({ signal }),
 });
 
@@ -18,6 +20,7 @@ export const chatSchemaQuery = queryOptions({
     return await response.json();
   },
   staleTime: Infinity,
+  meta: { isSteady: true },
 });
 
 /** Streams the chunks of the replies to a request. @param body everything but `stream` */

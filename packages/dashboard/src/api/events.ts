@@ -38,7 +38,8 @@ export function useServiceEvents(keyId: string | null): void {
       timer = null;
       for (const modelId of stale) void queryClient.invalidateQueries({ queryKey: ['models', modelId] });
       stale.clear();
-      for (const queryKey of [['models', 'list'], ['jobs']]) void queryClient.invalidateQueries({ queryKey });
+      for (const queryKey of [['models', 'list'], ['models', 'served'], ['jobs']])
+        void queryClient.invalidateQueries({ queryKey });
     };
     const onNews = (news: ServiceNews) => {
       switch (news.news) {
@@ -88,11 +89,12 @@ export function useIsServiceUp(): boolean {
 }
 
 /**
- * Refetches everything but long lists.
+ * Refetches everything but long lists, and large answers that rarely change.
  *
  * @param options.alsoFailed also refetches failed requests
  */
 function refetch({ alsoFailed }: { alsoFailed: boolean }): void {
-  const isMeant = ({ queryKey, state }: Query) => (state.error === null ? queryKey[0] !== LONG_LISTS : alsoFailed);
+  const isMeant = ({ queryKey, state, meta }: Query) =>
+    state.error === null ? queryKey[0] !== LONG_LISTS && meta?.['isSteady'] !== true : alsoFailed;
   void queryClient.invalidateQueries({ predicate: isMeant });
 }

@@ -5,7 +5,7 @@ import { Fault } from '../components/fault.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { TokenFacts, TokenLegend, TokenText } from '../tokens/token-text.tsx';
 import { formatProbability, SURPRISE_LEGEND, surpriseLevel, visibleToken } from '../tokens/token-tone.ts';
-import type { Answer } from './chat-session.ts';
+import { type Answer, timingText } from './chat-session.ts';
 import type { Reply, ReplyToken } from './reply.ts';
 import { shownName } from '../components/shown-name.ts';
 
@@ -14,7 +14,7 @@ type Continue = (tokens: readonly ReplyToken[], index: number, instead?: string)
 /** The answer of one model, as text or by its tokens. @param onContinue null while it cannot continue from a token */
 export function AnswerView({
   model,
-  answer: { replies, isStreaming, error },
+  answer: { replies, isStreaming, error, timing },
   hasTokens,
   onContinue,
 }: {
@@ -28,17 +28,20 @@ export function AnswerView({
       <header className="answer-head">
         <strong>{shownName(model)}</strong>
         {isStreaming ? <StatusDot tone="live">answering</StatusDot> : null}
+        {timing === null ? null : <span>{timingText(timing)}</span>}
       </header>
-      {replies.map((reply, index) => (
-        <ReplyView
-          key={index}
-          name={replies.length > 1 ? `Choice ${index + 1} of ${model}` : model}
-          reply={reply}
-          hasTokens={hasTokens}
-          // The conversation continues with the first choice.
-          onContinue={index === 0 ? onContinue : null}
-        />
-      ))}
+      <div className="answer-choices" data-many={replies.length > 1 || undefined}>
+        {replies.map((reply, index) => (
+          <ReplyView
+            key={index}
+            name={replies.length > 1 ? `Choice ${index + 1} of ${model}` : model}
+            reply={reply}
+            hasTokens={hasTokens}
+            // The conversation continues with the first choice.
+            onContinue={index === 0 ? onContinue : null}
+          />
+        ))}
+      </div>
       {error === null ? null : <Fault error={error} />}
     </article>
   );
@@ -61,7 +64,7 @@ function ReplyView({
     [tokens],
   );
   return (
-    <>
+    <div className="answer-choice">
       {hasTokens && tokens.length > 0 ? (
         <>
           <TokenText
@@ -91,7 +94,7 @@ function ReplyView({
           {finishReason === 'length' ? 'Cut off at the token limit.' : `Ended: ${finishReason.replaceAll('_', ' ')}.`}
         </small>
       )}
-    </>
+    </div>
   );
 }
 

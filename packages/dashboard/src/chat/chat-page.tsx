@@ -1,9 +1,12 @@
 import './chat-page.css';
 import { useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, useMemo, useState } from 'react';
+import { type KeyboardEvent, useEffect, useMemo, useState } from 'react';
 import { useSearchParams } from 'wouter';
 
 import { chatSchemaQuery, servedModelsQuery } from '../api/chat.ts';
+import { client } from '../api/client.ts';
+import { sessionQuery } from '../api/session.ts';
+import { Menu, MenuItem } from '../components/actions/menu.tsx';
 import { Button } from '../components/button.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
@@ -12,7 +15,10 @@ import { AnswerView } from './answer-view.tsx';
 import { chatFields, fieldValue } from './chat-fields.ts';
 import { messagesFor } from './chat-session.ts';
 import { FieldsForm } from './fields-form.tsx';
+import { type KeptChat, KeptChats } from './kept-chats.ts';
+import { ModelChoice } from './model-choice.tsx';
 import { SnippetDialog } from './snippet-dialog.tsx';
+import { ToolsEditor } from './tools-editor.tsx';
 import { chatBody, useChat } from './use-chat.ts';
 import { shownName } from '../components/shown-name.ts';
 
@@ -25,18 +31,22 @@ const FIRST_TEXTS = { temperature: '0', max_tokens: '256' };
 /** A chat with any model, or with two at once. */
 export function ChatPage() {
   const { data: served, error } = useQuery(servedModelsQuery);
+  const { data: session } = useQuery(sessionQuery);
   const names = useMemo(() => served?.data.map(({ id }) => id) ?? [], [served]);
   if (served === undefined) return <Page title="Chat">{error === null ? null : <Fault error={error} />}</Page>;
   // Prefers a model trained here.
   const first = served.data.find(({ parent }) => parent !== null) ?? served.data[0];
-  return <Chat names={names} first={first?.id ?? ''} />;
+  return <Chat names={names} first={first?.id ?? ''} keyId={session?.key?.id ?? ''} />;
 }
 
-function Chat({ names, first }: { names: readonly string[]; first: string }) {
+function Chat({ names, first, keyId }: { names: readonly string[]; first: string; keyId: string }) {
   const [parameters, setParameters] = useSearchParams();
   const chosen = parameters.getAll('model');
   const models = chosen.length > 0 ? chosen.slice(0, 2) : [first];
-  const [system, setSystem] = useState('');
+  const chats = useMemo(() => new KeptChats(keyId), [keyId]);
+  const chatId = parameters.get('chat') ?? '';
+  const [kept] = useState(() => chats.get(chatId));
+  const [system, setSystem] = useState(kept?.system ?? '');
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(FIRST_TEXTS);
   const [input, setInput] = useState('');
   const [isShowingTokens, setIsShowingTokens] = useState(true);
@@ -50,11 +60,37 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
       return { fields: {}, fault: error as Error };
     }
   }, [form, texts]);
-  const { exchanges, isStreaming, send, continueFrom, stop, clear } = useChat({ models, system, fields });
-  const choose = (next: readonly string[]) =>
-    setParameters(new URLSearchParams(next.map((name) => ['model', name])), { replace: true });
+  const { exchanges, isStreaming, send, continueFrom, stop, replace } = useChat(
+    { models, system, fields },
+    kept?.exchanges,
+  );
+  const address = (next: readonly string[], chat: string) =>
+    setParameters(
+      new URLSearchParams([...next.map((name) => ['model', name]), ...(chat === '' ? [] : [['chat', chat]])]),
+      {
+        replace: true,
+      },
+    );
+  const choose = (next: readonly string[]) => address(next, chatId);
+  // Kept when an answer has ended, so that a reload continues with it.
+  useEffect(() => {
+    if (isStreaming || exchanges.length === 0 || chatId === '') return;
+    chats.put({ id: chatId, changedAt: client.now(), models, system, exchanges });
+  }, [isStreaming, exchanges, chatId]);
+  const open = (chat: KeptChat | null) => {
+    replace(chat?.exchanges ?? []);
+    setSystem(chat?.system ?? system);
+    address(chat?.models ?? models, chat?.id ?? '');
+  };
+  /** Asks again from an earlier input; the conversation so far stays in the list. */
+  const branch = (at: number) => {
+    setInput(exchanges[at]!.input);
+    replace(exchanges.slice(0, at));
+    address(models, at === 0 ? '' : newId());
+  };
   const submit = () => {
     if (input.trim() === '' || isStreaming || fault !== null) return;
+    if (chatId === '') address(models, newId());
     send(input);
     setInput('');
   };
@@ -74,7 +110,8 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
             Probabilities
           </Button>
           <SnippetDialog body={body} />
-          <Button disabled={exchanges.length === 0} onClick={clear}>
+          <ChatsMenu chats={chats} current={chatId} onOpen={open} />
+          <Button disabled={exchanges.length === 0} onClick={() => open(null)}>
             New chat
           </Button>
         </>
@@ -111,10 +148,17 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
             <ol className="chat-exchanges" aria-label="Conversation">
               {exchanges.map(({ input: asked, answers }, at) => (
                 <li key={at} className="chat-exchange">
-                  <p className="chat-input">
-                    <strong className="visually-hidden">You: </strong>
-                    {asked}
-                  </p>
+                  <div className="chat-branch">
+                    {isStreaming ? null : (
+                      <Button look="quiet" aria-label={`Edit and ask again: ${asked}`} onClick={() => branch(at)}>
+                        Edit
+                      </Button>
+                    )}
+                    <p className="chat-input">
+                      <strong className="visually-hidden">You: </strong>
+                      {asked}
+                    </p>
+                  </div>
                   <div className="chat-answers" data-columns={models.length}>
                     {models.map((model, side) => {
                       const answer = answers[side];
@@ -169,6 +213,11 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
             System message
             <textarea className="input" rows={3} value={system} onChange={({ target }) => setSystem(target.value)} />
           </label>
+          <ToolsEditor
+            tools={texts['tools'] ?? ''}
+            choice={texts['tool_choice'] ?? ''}
+            onChange={(changed) => setTexts({ ...texts, ...changed })}
+          />
           {fault === null ? null : <Fault error={fault} />}
           {schema.error === null ? null : <Fault error={schema.error} />}
           <FieldsForm fields={form} texts={texts} onChange={(name, text) => setTexts({ ...texts, [name]: text })} />
@@ -178,29 +227,33 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
   );
 }
 
-function ModelChoice({
-  label,
-  model,
-  names,
-  onChoose,
+/** Kept conversations of this browser; opening the menu reads them. */
+function ChatsMenu({
+  chats,
+  current,
+  onOpen,
 }: {
-  label: string;
-  model: string;
-  names: readonly string[];
-  onChoose: (name: string) => void;
+  chats: KeptChats;
+  current: string;
+  onOpen: (chat: KeptChat) => void;
 }) {
+  const kept = chats.list();
+  if (kept.length === 0) return null;
   return (
-    <label className="field">
-      {label}
-      <select className="input" value={model} onChange={({ target }) => onChoose(target.value)}>
-        {[...new Set([model, ...names])].map((name) => (
-          <option key={name} value={name}>
-            {shownName(name)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Menu label={`Chats (${kept.length})`}>
+      {kept.map((chat) => (
+        <MenuItem key={chat.id} onSelect={() => onOpen(chat)}>
+          {chat.id === current ? '• ' : ''}
+          {shownName(chat.title)}
+        </MenuItem>
+      ))}
+    </Menu>
   );
+}
+
+/** Pages over plain HTTP have no `crypto.randomUUID`. */
+function newId(): string {
+  return `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`;
 }
 
 /** Step 0 of the same model if it has one, which is the model before training. */

@@ -5,6 +5,24 @@ export interface Answer {
   readonly replies: readonly Reply[];
   readonly isStreaming: boolean;
   readonly error: unknown;
+  /** Null before the first token. */
+  readonly timing: AnswerTiming | null;
+}
+
+export interface AnswerTiming {
+  /** Time to the first token, ms. */
+  readonly firstMs: number;
+  /** Time so far, ms. */
+  readonly totalMs: number;
+  /** Tokens of all choices, without those that were given. */
+  readonly numTokens: number;
+}
+
+/** `0.42 s to the first token · 120 tokens · 35 tokens/s` */
+export function timingText({ firstMs, totalMs, numTokens }: AnswerTiming): string {
+  const seconds = (totalMs - firstMs) / 1000;
+  const rate = numTokens > 1 && seconds > 0 ? ` · ${((numTokens - 1) / seconds).toPrecision(3)} tokens/s` : '';
+  return `${(firstMs / 1000).toFixed(2)} s to the first token · ${numTokens} ${numTokens === 1 ? 'token' : 'tokens'}${rate}`;
 }
 
 /** An input, and the answers of the models. */
@@ -19,7 +37,7 @@ export interface ChatMessage {
   readonly content: string;
 }
 
-export const NO_ANSWER: Answer = { replies: [EMPTY_REPLY], isStreaming: true, error: null };
+export const NO_ANSWER: Answer = { replies: [EMPTY_REPLY], isStreaming: true, error: null, timing: null };
 
 /** Returns the exchanges with one answer replaced. */
 export function withAnswer(

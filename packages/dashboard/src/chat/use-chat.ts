@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 
 import { streamChat } from '../api/chat.ts';
-import { type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
+import { type AnswerTiming, type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
 import { addChunk, EMPTY_REPLY, type Reply, type ReplyToken, textBefore } from './reply.ts';
 
 /** Interval of redraws while streaming, ms. Drawing each token by itself would be too slow. */
@@ -25,9 +25,9 @@ export function chatBody(
   return { model, messages, logprobs: true, top_logprobs: 5, return_tokens_as_token_ids: false, ...fields };
 }
 
-/** A conversation with one or two models. */
-export function useChat(settings: ChatSettings) {
-  const [exchanges, setExchanges] = useState<readonly Exchange[]>([]);
+/** A conversation with one or two models. @param first kept exchanges that it continues */
+export function useChat(settings: ChatSettings, first: readonly Exchange[] = []) {
+  const [exchanges, setExchanges] = useState<readonly Exchange[]>(first);
   const running = useRef(new Set<AbortController>());
   const latest = useRef({ settings, exchanges });
   latest.current = { settings, exchanges };
@@ -42,12 +42,19 @@ export function useChat(settings: ChatSettings) {
     running.current.add(controller);
     let replies = begun;
     let drawnAt = 0;
+    const startedAt = performance.now();
+    const numGiven = numTokensOf(begun);
+    let timing: AnswerTiming | null = null;
     const show = (isStreaming: boolean, error: unknown = null) =>
-      setExchanges((before) => withAnswer(before, at, side, () => ({ replies, isStreaming, error })));
+      setExchanges((before) => withAnswer(before, at, side, () => ({ replies, isStreaming, error, timing })));
     show(true);
     try {
       for await (const chunk of await streamChat(body, controller.signal)) {
         replies = addChunk(replies, chunk);
+        const numTokens = numTokensOf(replies) - numGiven;
+        const totalMs = performance.now() - startedAt;
+        if (numTokens > (timing?.numTokens ?? 0))
+          timing = { firstMs: timing === null ? totalMs : timing.firstMs, totalMs, numTokens };
         if (performance.now() - drawnAt < FRAME_MS) continue;
         drawnAt = performance.now();
         show(true);
@@ -94,13 +101,18 @@ export function useChat(settings: ChatSettings) {
     void run(at, side, body, [{ ...EMPTY_REPLY, content: start, tokens: [...kept, ...last] }]);
   };
 
-  const clear = () => {
+  /** Replaces the conversation, for a new or a kept one, or a branch. */
+  const replace = (next: readonly Exchange[]) => {
     stop();
-    setExchanges([]);
+    setExchanges(next);
   };
 
   const isStreaming = exchanges.some(({ answers }) => answers.some((answer) => answer?.isStreaming === true));
-  return { exchanges, isStreaming, send, continueFrom, stop, clear };
+  return { exchanges, isStreaming, send, continueFrom, stop, replace };
+}
+
+function numTokensOf(replies: readonly Reply[]): number {
+  return replies.reduce((sum, { tokens }) => sum + tokens.length, 0);
 }
 
 function replaced(token: ReplyToken, text: string): ReplyToken {

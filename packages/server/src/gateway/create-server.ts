@@ -5,6 +5,7 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 import { LastKnown } from '@trainyard/store';
 
 import { FeedWatch } from './answers/feed-watch.ts';
+import { compressAnswers } from './edge/compress-answers.ts';
 import { type ErrorForm, requireKeys } from './edge/auth.ts';
 import { limitKeys } from './edge/limit-keys.ts';
 import { TrajectoryBodyReader } from './trajectory-bodies/accept-trajectory-bodies.ts';
@@ -184,6 +185,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     done();
   });
   refuseOtherQueries(app);
+  compressAnswers(app);
   refuseRouteMisses(app);
   requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
   // Before the body is read: in a burst, even reading refused bodies takes time from accepted ones.
