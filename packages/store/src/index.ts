@@ -32,6 +32,7 @@ export { settledWithin } from './parts/settled-within.ts';
 export type { Store } from './parts/store.ts';
 export type * from './parts/trajectories/trajectories.ts';
 export type * from './parts/transfers/adapters.ts';
+export type * from './parts/pulls/pulls.ts';
 export type * from './parts/transfers/exports.ts';
 export type * from './parts/usage/usage.ts';
 export { DigestCache, stampOf } from './blobs/digest-cache.ts';

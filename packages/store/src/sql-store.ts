@@ -21,6 +21,7 @@ import { sqlKeys } from './parts/keys/sql-keys.ts';
 import { sqlSignIns } from './parts/keys/sql-sign-ins.ts';
 import { sqlMembers } from './parts/members/sql-members.ts';
 import { removeDeletedRows, sqlModels } from './parts/models/sql-models.ts';
+import { sqlPulls } from './parts/pulls/sql-pulls.ts';
 import { sqlRuns } from './parts/runs/sql-runs.ts';
 import type { Store } from './parts/store.ts';
 import { sqlTrajectories } from './parts/trajectories/sql-trajectories.ts';
@@ -66,6 +67,7 @@ export class SqlStore implements Store {
   readonly feed: Store['feed'];
   readonly trajectories: Store['trajectories'];
   readonly artifacts: Store['artifacts'];
+  readonly pulls: Store['pulls'];
   readonly exports: Store['exports'];
   readonly adapters: Store['adapters'];
   readonly idempotency: Store['idempotency'];
@@ -111,6 +113,7 @@ export class SqlStore implements Store {
     this.feed = sqlFeed(access);
     this.trajectories = sqlTrajectories(access);
     this.artifacts = sqlArtifacts(access);
+    this.pulls = sqlPulls(access);
     this.exports = sqlExports(access);
     this.adapters = sqlAdapters(access);
     this.idempotency = requests;

@@ -17,6 +17,7 @@ import type { Models } from './models/models.ts';
 import type { Runs } from './runs/runs.ts';
 import type { Trajectories } from './trajectories/trajectories.ts';
 import type { Adapters } from './transfers/adapters.ts';
+import type { Pulls } from './pulls/pulls.ts';
 import type { Exports } from './transfers/exports.ts';
 import type { UsageRecords } from './usage/usage.ts';
 
@@ -46,6 +47,7 @@ export interface Store {
   readonly feed: Feed;
   readonly trajectories: Trajectories;
   readonly artifacts: Artifacts;
+  readonly pulls: Pulls;
   readonly exports: Exports;
   readonly adapters: Adapters;
   readonly idempotency: Idempotency;

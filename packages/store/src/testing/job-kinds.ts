@@ -77,6 +77,15 @@ const KINDS: readonly KindUnderTest[] = [
       store.adapters.finishImport(id, fencingToken, { lora: LORA, directoryKey: `adapters/${number++}`, digest: 'd' }),
     ends: OTHER_ENDS,
   },
+  {
+    kind: 'pull',
+    async enqueue(store, options = {}) {
+      const { id: entityId } = await store.keys.ensureEntity('local');
+      return await store.pulls.enqueue({ entityId, baseModel: `org/model-${number++}`, ...options });
+    },
+    succeed: (store, { id, fencingToken }) => store.pulls.finish(id, fencingToken),
+    ends: OTHER_ENDS,
+  },
 ];
 
 /** Behaviour common to every kind of job in the shared queue. A new kind is one more line above. */
@@ -112,12 +121,12 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
 
     it('is claimed by those alone who have its base model', async () => {
       const job = await tested.enqueue(one);
-      expect(job.baseModel).toBe('base');
+      const { baseModel } = job;
       const among = (...baseModels: string[]) => two.jobs.claim('w', LEASE_MS, [tested.kind], baseModels);
       expect(await among()).toBeNull();
       expect(await among('another', 'base-2')).toBeNull();
       expect(await one.jobs.get(job.id)).toMatchObject({ status: 'queued', numAttempts: 0 });
-      expect(await among('another', 'base')).toMatchObject({ id: job.id, baseModel: 'base' });
+      expect(await among('another', baseModel)).toMatchObject({ id: job.id, baseModel });
     });
 
     it('is taken again when its heartbeat is lost, and the first to have it can write nothing more', async () => {

@@ -10,6 +10,7 @@ import type { MakeHarness } from './harness.ts';
 import { idempotencySuite } from './idempotency.ts';
 import { jobControlSuite } from './job-control.ts';
 import { jobKindSuite } from './job-kinds.ts';
+import { pullSuite } from './pulls.ts';
 import { jobSuite } from './jobs.ts';
 import { conversationSuite } from './conversations.ts';
 import { keptAnswerSuite } from './kept-answers.ts';
@@ -34,6 +35,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     jobSuite(makeHarness);
     jobControlSuite(makeHarness);
     jobKindSuite(makeHarness);
+    pullSuite(makeHarness);
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
     artifactSuite(makeHarness);

@@ -12,6 +12,7 @@ import type {
   JobStart,
   JobStatus,
   LiveJobCounts,
+  PullJob,
   QueuedJob,
   TrainingJob,
 } from './jobs.ts';
@@ -192,6 +193,14 @@ export class JobTable {
         turn,
       )
     ).map(toJob);
+  }
+
+  /** Newest pull of each base model, in order of submission. */
+  async listNewestPulls(): Promise<PullJob[]> {
+    const rows = await this.#sql.all<JobRow>(
+      `select * from jobs where position in (select max(position) from jobs where kind = 'pull' group by base_model) order by position`,
+    );
+    return rows.map((row) => toJob(row) as PullJob);
   }
 
   /** Number of queued and running jobs of these kinds, of all models or of one. */

@@ -96,7 +96,7 @@ export interface Jobs {
 /** Kind of job that makes a checkpoint of a model from data. */
 export type TrainingJobConfig = 'rl' | 'sft';
 
-export type JobKind = TrainingJobConfig | 'export' | 'import';
+export type JobKind = TrainingJobConfig | 'export' | 'import' | 'pull';
 
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
@@ -144,8 +144,8 @@ interface AnyJob {
   /** Set while the job is paused: it stays queued, and neither it nor a later job of its turn is claimed. */
   pausedAt: number | null;
   /**
-   * Jobs of one turn run one after the other: those that train one model, each export by itself, and the
-   * imports of one adapter.
+   * Jobs of one turn run one after the other: those that train one model, each export by itself, the imports of
+   * one adapter, and the pulls of one base model.
    */
   turn: string;
   /** Base model whose files it needs; claims filter by it. */
@@ -196,7 +196,14 @@ export interface ImportJob extends AnyJob {
   dataKey: null;
 }
 
-export type Job = TrainingJob | ExportJob | ImportJob;
+/** Job that downloads its `baseModel` from a hub. */
+export interface PullJob extends AnyJob {
+  kind: 'pull';
+  modelId: null;
+  dataKey: null;
+}
+
+export type Job = TrainingJob | ExportJob | ImportJob | PullJob;
 
 export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig
   ? TrainingJob
