@@ -14,7 +14,7 @@ export {
 } from './service/settings/setting-table.ts';
 export { multipliesBf16, needsBf16, oneDnnProblem } from './service/settings/bf16-support.ts';
 export { createServer } from './gateway/create-server.ts';
-export { HubError } from './hub/hub-error.ts';
+export { HubError } from './seams/faults/hub-error.ts';
 export { readHubSettings } from './hub/hub-settings.ts';
 export { readModelReference } from './hub/model-reference.ts';
 export { pullModel } from './hub/pull-model.ts';
@@ -32,6 +32,7 @@ export { exportBase } from './service/offline/export-base.ts';
 export { examineModel } from './service/offline/examine-model.ts';
 export type { MeasuredStep, MeasuredSteps, PredictedStep } from './service/planning/predict-step.ts';
 export { backUpData, moveData, restoreData } from './service/offline/data-moves.ts';
+export { listStoredBases, removeStoredBase, type StoredBase } from './service/offline/stored-bases.ts';
 export { OfflineKeys } from './service/offline/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './seams/faults/server-error.ts';
 export { startParts, type RunningParts } from './service/start-parts.ts';

@@ -85,7 +85,7 @@ export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';
 export { copySource } from './model-folder/copy-source.ts';
-export { copyPath, modelCopy, type CopySource } from './model-folder/model-copy.ts';
+export { copyPath, modelCopy, readCopySource, type CopySource } from './model-folder/model-copy.ts';
 export {
   checkFolderTexts,
   FOLDER_TEXT_FILES,

@@ -14,6 +14,7 @@ import { counted, oneLine } from '../terminal/printable.ts';
 import { type Column, listingOf, tableFor, widthOf } from '../terminal/table.ts';
 import { npmScript } from '../terminal/this-program.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
+import { basesCommand } from './bases.ts';
 import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type ModelOptions = ServiceOptions & JsonOption;
@@ -28,12 +29,13 @@ const SHOWN_METRICS = [
   'train/kl_base',
 ];
 
-/** `trainyard models`: trained models of the service. */
+/** `trainyard models`: trained models of the service, and files of base models. */
 export function modelsCommand(): Command {
-  return newCommand('models', 'list, show and delete trained models')
+  return newCommand('models', 'list, show and delete trained models; list and remove files of base models')
     .addCommand(listCommand())
     .addCommand(showCommand())
-    .addCommand(deleteCommand());
+    .addCommand(deleteCommand())
+    .addCommand(basesCommand());
 }
 
 const NO_MODEL_HINT =

@@ -54,6 +54,8 @@ interface FileStamp {
 /** Content that a GGUF file was made from. */
 interface Stamp {
   readonly converter: number;
+  /** Places of the source; absent in stamps of before. */
+  readonly places?: readonly string[];
   readonly files: Readonly<Record<string, FileStamp>>;
 }
 
@@ -68,13 +70,13 @@ export async function modelCopy(source: CopySource, options: CopyOptions): Promi
   const copy = copyPath(source, options.directory);
   const last = readStamp(copy);
   const before = source.files();
-  if (last !== null && isUnchanged(last, before)) return copy;
+  if (last?.places !== undefined && isUnchanged(last, before)) return copy;
   const found = last === null ? null : await withDigests(before, options.signal);
   if (found === null || contentOf(found) !== contentOf(last!.files)) await write(source, copy, options);
   const files = found ?? (await withDigests(before, options.signal));
-  if (!isUnchanged({ converter: CONVERTER, files }, source.files()))
+  const stamp: Stamp = { converter: CONVERTER, places: source.places, files };
+  if (!isUnchanged(stamp, source.files()))
     throw new ModelFolderError('a file changed while it was converted: start again');
-  const stamp: Stamp = { converter: CONVERTER, files };
   replaceFile(stampFileOf(copy), `${JSON.stringify(stamp, null, 2)}\n`);
   return copy;
 }
@@ -84,6 +86,14 @@ export function copyPath({ label, places }: CopySource, directory: string): stri
   const name = label.replaceAll(/[^\w.-]/g, '_').slice(0, 100);
   const digest = createHash('sha256').update(places.join('\0')).digest('hex').slice(0, 8);
   return join(directory, `${name}.${digest}.gguf`);
+}
+
+/**
+ * Places of the files from which a GGUF file was made; empty if they are unknown, null for any other file.
+ */
+export function readCopySource(copy: string): readonly string[] | null {
+  const stamp = readStamp(copy);
+  return stamp === null ? null : (stamp.places ?? []);
 }
 
 async function write(source: CopySource, copy: string, { signal, onCopy }: CopyOptions): Promise<void> {
@@ -122,7 +132,7 @@ function requireSpace(directory: string, sizeBytes: number): void {
 function readStamp(copy: string): Stamp | null {
   try {
     const stamp = JSON.parse(readFileSync(stampFileOf(copy), 'utf8')) as Stamp;
-    return statSync(copy).size > 0 && stamp.converter === CONVERTER ? stamp : null;
+    return statSync(copy).size > 0 && stamp.converter === CONVERTER && typeof stamp.files === 'object' ? stamp : null;
   } catch {
     return null; // one of the two is missing: make the copy
   }
