@@ -31,6 +31,8 @@ export const SERVE_FLAGS = {
     'engine-url',
     'entity',
     'host',
+    'hub',
+    'hub-allow',
     'keep-alive-seconds',
     'keep-checkpoints',
     'log-format',

@@ -254,6 +254,14 @@ export {
   UploadArtifactQuerySchema,
 } from './training/artifact.ts';
 export {
+  type BaseModelList,
+  BaseModelListSchema,
+  type BaseModelObject,
+  BaseModelObjectSchema,
+  type FetchBaseModelRequest,
+  FetchBaseModelRequestSchema,
+} from './training/base-models.ts';
+export {
   type CreateSftTrainingJobRequest,
   CreateSftTrainingJobRequestSchema,
   ignoredSftConfigKeys,

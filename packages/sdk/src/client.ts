@@ -6,7 +6,7 @@ import { Conversations } from './resources/conversations.ts';
 import { Exports } from './resources/exports.ts';
 import { Completions, LoraAdapters, Messages, Responses, TokenGenerations, Tokens } from './resources/inference.ts';
 import { Keys } from './resources/keys.ts';
-import { Checkpoints, Models, ServedModels, TrajectoryLogs } from './resources/models.ts';
+import { BaseModels, Checkpoints, Models, ServedModels, TrajectoryLogs } from './resources/models.ts';
 import { Events, Hosts, Service, Usage } from './resources/service.ts';
 import { Sessions } from './resources/sessions.ts';
 import { SftJobs, TrainingJobs } from './resources/training-jobs.ts';
@@ -33,6 +33,7 @@ export class Trainyard {
   readonly tokenGenerations: TokenGenerations;
   readonly tokens: Tokens;
   readonly loraAdapters: LoraAdapters;
+  readonly baseModels: BaseModels;
   /** Models to train. */
   readonly models: Models;
   readonly checkpoints: Checkpoints;
@@ -67,6 +68,7 @@ export class Trainyard {
     this.tokenGenerations = new TokenGenerations(connection);
     this.tokens = new Tokens(connection);
     this.loraAdapters = new LoraAdapters(connection);
+    this.baseModels = new BaseModels(connection);
     this.models = new Models(connection);
     this.checkpoints = new Checkpoints(connection);
     this.trainingJobs = new TrainingJobs(connection);

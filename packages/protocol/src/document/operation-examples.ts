@@ -81,6 +81,16 @@ const lora = {
   init_from: null,
 };
 
+const fetchedBase = {
+  id: 'Qwen/Qwen3-0.6B',
+  status: 'running',
+  job_id: 'b8a6a3a5-4d7e-4d1c-9f0e-3a9f6f1c2d4e',
+  done_bytes: 402_653_184,
+  total_bytes: 1_503_300_328,
+  remaining_seconds: 41,
+  error_message: null,
+};
+
 const registeredModel = {
   id: MODEL_ID,
   entity: 'local',
@@ -317,6 +327,17 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   createModel: {
     body: { project: 'demo', name: 'yes-or-no', base_model: BASE_MODEL, lora: { rank: 8 } },
     answer: registeredModel,
+  },
+  listBaseModels: {
+    answer: { object: 'list', data: [fetchedBase] },
+  },
+  fetchBaseModel: {
+    body: { base_model: fetchedBase.id },
+    answer: fetchedBase,
+  },
+  cancelBaseModel: {
+    body: { base_model: fetchedBase.id },
+    answer: { ...fetchedBase, status: 'cancelled', remaining_seconds: null, error_message: 'cancelled by a client' },
   },
   deleteModel: {
     path: { model_id: MODEL_ID },

@@ -1,4 +1,6 @@
 import type {
+  BaseModelList,
+  BaseModelObject,
   CheckpointObject,
   CheckpointPageQuery,
   KeepCheckpointsResponse,
@@ -21,6 +23,36 @@ import type { CallOptions, Connection } from '../http/connection.ts';
 import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
+
+/** Base models, and those of a hub that the service fetches. */
+export class BaseModels {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Served base models, then those that are being fetched or could not be fetched. */
+  async list(options: CallOptions = {}): Promise<BaseModelList> {
+    return await this.#connection.json('GET', '/v1/preview/base-models', options);
+  }
+
+  /** Fetches a base model from the hub; safe to repeat. */
+  async fetch(baseModel: string, options: CallOptions = {}): Promise<BaseModelObject> {
+    const body = { base_model: baseModel };
+    return await this.#connection.json('POST', '/v1/preview/base-models', { ...options, body, repeat: 'always' });
+  }
+
+  /** Stops a download. A later `fetch` continues it. */
+  async cancel(baseModel: string, options: CallOptions = {}): Promise<BaseModelObject> {
+    const body = { base_model: baseModel };
+    return await this.#connection.json('POST', '/v1/preview/base-models/cancel', {
+      ...options,
+      body,
+      repeat: 'always',
+    });
+  }
+}
 
 /** Models to train. */
 export class Models {

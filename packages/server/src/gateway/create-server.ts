@@ -39,6 +39,7 @@ import { refuseRouteMisses } from '../seams/faults/route-misses.ts';
 import { artifactRoutes } from './routes/training/artifacts.ts';
 import { adapterRoutes } from './routes/models/adapters.ts';
 import { chatCompletionRoutes } from './forms/chat/route.ts';
+import { baseModelRoutes } from './routes/models/base-models.ts';
 import { checkpointRoutes } from './routes/models/checkpoints.ts';
 import { completionRoutes } from './forms/completions/route.ts';
 import { exportRoutes } from './routes/models/exports.ts';
@@ -103,6 +104,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     keepsChoiceRecords: true,
     keepsAnswers: true,
     trainingDataDirectory: null,
+    hub: null,
     tracking: null,
     tracing: null,
     metricsAccess: 'open',
@@ -112,7 +114,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     inference: measuredInference(parts.inference, metrics.inference),
     baseModels: new BaseModels(
       () => parts.inference.models,
-      (id) => parts.inference.absence?.(id) ?? null,
+      (id) => parts.inference.absence?.(id) ?? (id === null ? null : (parts.hub?.absence(id) ?? null)),
     ),
     log,
     limits,
@@ -211,6 +213,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   loraAdapterRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
+  baseModelRoutes(app, routeParts);
   modelDetailsRoutes(app, routeParts);
   seriesRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);

@@ -1,6 +1,6 @@
 import { FOLDER_TEXT_FILES, INDEX_FILE, SINGLE_FILE } from '@trainyard/trainer';
 
-import { HubError } from './hub-error.ts';
+import { HubError } from '../seams/faults/hub-error.ts';
 import type { ModelReference } from './model-reference.ts';
 import type { RepositoryFile, RepositoryInfo } from './repository-info.ts';
 

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { withFileLock } from './file-lock.ts';
 import type { CachedRepository } from './hub-cache.ts';
 import { causeOf, type HubClient } from './hub-client.ts';
-import { HubError } from './hub-error.ts';
+import { HubError } from '../seams/faults/hub-error.ts';
 import type { RepositoryFile } from './repository-info.ts';
 
 /** Time without a byte after which a connection counts as broken. */

@@ -1,4 +1,4 @@
-import { HubError } from './hub-error.ts';
+import { HubError } from '../seams/faults/hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
 import type { ModelReference } from './model-reference.ts';
 import { readRepositoryInfo, type RepositoryInfo } from './repository-info.ts';

@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { type HubInfo, LoopbackHub } from '../testing/hub/loopback-hub.ts';
 import { type TinyRepository, tinyRepository } from '../testing/hub/tiny-repository.ts';
-import type { HubError } from './hub-error.ts';
+import type { HubError } from '../seams/faults/hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
 import { readModelReference } from './model-reference.ts';
 import { pullModel, type PullOptions, type PullProgress } from './pull-model.ts';

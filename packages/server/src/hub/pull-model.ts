@@ -8,7 +8,7 @@ import { ggufChoices, ggufFileOf, textFilesOf, weightFilesOf } from './choose-fi
 import { downloadFile } from './download-file.ts';
 import { CachedRepository } from './hub-cache.ts';
 import { HubClient } from './hub-client.ts';
-import { HubError } from './hub-error.ts';
+import { HubError } from '../seams/faults/hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
 import type { ModelReference } from './model-reference.ts';
 import type { RepositoryFile, RepositoryInfo } from './repository-info.ts';

@@ -1,4 +1,4 @@
-import { HubError } from './hub-error.ts';
+import { HubError } from '../seams/faults/hub-error.ts';
 
 /** A file of a repository, as the hub lists it. */
 export interface RepositoryFile {

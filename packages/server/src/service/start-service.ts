@@ -27,6 +27,8 @@ import { metricsAccess } from './settings/network-access.ts';
 import { refuseMissingModels } from './settings/model-files.ts';
 import { prepareModels } from './parts/prepare-models.ts';
 import { fetchHubModels } from './parts/fetch-hub-models.ts';
+import { refusedHub } from './parts/hub-bases.ts';
+import { openPulls } from './parts/open-pulls.ts';
 import { openData } from './parts/open-data.ts';
 import { openModelFiles } from './parts/open-model-files.ts';
 import { serviceLog } from './parts/service-log.ts';
@@ -109,10 +111,11 @@ export async function startService(
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const { numThreads, engineShare, role } = config;
-    const { files, watch } = openModelFiles(config, { cleanups, log });
+    const modelFiles = openModelFiles(config, { cleanups, log });
+    const { files, watch } = modelFiles;
     const trains = does(role, 'trainer');
     const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
-    const { inference, modelPaths } = await openSampling(config, {
+    const { inference, modelPaths, addBaseModel } = await openSampling(config, {
       store,
       scores,
       files,
@@ -153,6 +156,19 @@ export async function startService(
       if (untrainable !== null)
         log(`warning: the base model ${id} is for sampling only and cannot be trained: ${untrainable}`);
     const { training, exports, imports } = workers;
+    const servedIds = () => inference.models.map(({ id }) => id);
+    const pulls =
+      addBaseModel === null || config.hubAccess.refusal !== null
+        ? null
+        : openPulls(config, {
+            store,
+            servedIds,
+            addBaseModel,
+            modelFiles,
+            workers,
+            log,
+          });
+    cleanups.push(() => pulls?.stop());
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory, demoCommand);
@@ -184,6 +200,7 @@ export async function startService(
       drain,
       outageMs: config.outageSeconds * 1_000,
       dashboard,
+      hub: pulls?.bases ?? refusedHub(config.hubAccess, servedIds),
       tracking,
       tracing,
       blobs,
@@ -232,8 +249,14 @@ export async function startService(
       if (trains) cleanups.push(await registerTrainer({ ...parts, machine, training }));
     }
     workers.run();
+    await pulls?.start();
     if (needsModelFiles(config.role)) watch(modelPaths);
-    cleanups.push(store.feed.watch(() => workers?.notify()));
+    cleanups.push(
+      store.feed.watch(() => {
+        workers?.notify();
+        pulls?.notify();
+      }),
+    );
     tracking?.start();
     cleanups.push(() => tracking?.stop());
     cleanups.push(() => upkeep.stop());

@@ -10,5 +10,5 @@ export type { Script, ScriptedEnd, ScriptedStep } from './scripted-inference.ts'
 export { END, type LogitsByText, ScriptedService } from './scripted-service.ts';
 export { readEvents, readNamedEvents, type StreamedEvent, TestServer } from './test-server.ts';
 export { type HubFault, type HubInfo, type HubRequest, LoopbackHub } from './hub/loopback-hub.ts';
-export { tinyRepository } from './hub/tiny-repository.ts';
+export { type TinyRepository, tinyRepository } from './hub/tiny-repository.ts';
 export { pullFromHub } from './hub/pull-from-hub.ts';

@@ -1,5 +1,6 @@
 import { ADAPTER_OPERATIONS } from './adapters.ts';
 import { ARTIFACT_OPERATIONS } from './artifacts.ts';
+import { BASE_MODEL_OPERATIONS } from './base-models.ts';
 import { COMPLETION_OPERATIONS } from './completions.ts';
 import { CONVERSATION_OPERATIONS } from './conversations.ts';
 import { EXPORT_OPERATIONS } from './exports.ts';
@@ -26,6 +27,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...TOKENIZER_OPERATIONS,
   ...LORA_ADAPTER_OPERATIONS,
   ...MODEL_OPERATIONS,
+  ...BASE_MODEL_OPERATIONS,
   ...NEW_TRAINING_JOB_OPERATIONS,
   ...ARTIFACT_OPERATIONS,
   ...TRAINING_JOB_OPERATIONS,

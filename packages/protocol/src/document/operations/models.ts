@@ -58,7 +58,7 @@ export const MODEL_OPERATIONS: readonly Operation[] = [
     tag: 'Training',
     summary: 'Register a model to train',
     description:
-      'A new model is at step 0, which is the unchanged base model or its initial checkpoint. It can be sampled from immediately.',
+      'A new model is at step 0, which is the unchanged base model or its initial checkpoint. It can be sampled from immediately. If `--hub` allows it, `base_model` may be a model of the Hugging Face hub (`ORG/NAME`, `ORG/NAME:QUANTISATION`): the service fetches it, and until then requests get 503 with `Retry-After`, and jobs wait.',
     isIdempotent: true,
     body: CreateModelRequestSchema,
     answer: ModelObjectSchema,

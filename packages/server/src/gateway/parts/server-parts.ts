@@ -13,6 +13,7 @@ import type { Drain } from '../../seams/health/drain.ts';
 import type { ServiceHealth } from '../../seams/health/service-health.ts';
 import type { KeepPolicy } from '../../jobs/checkpoints/keep-policy.ts';
 import type { VersionUse } from '../../jobs/checkpoints/version-use.ts';
+import type { HubBases } from '../../seams/contract/hub-bases.ts';
 import type { BaseModels } from '../../seams/contract/base-models.ts';
 import type { ResolvedModel } from '../../seams/contract/model-names.ts';
 import type { Log } from '../../seams/logging/log.ts';
@@ -49,6 +50,8 @@ export interface ServerParts {
   keepsAnswers?: boolean;
   /** Folder for the files of `file:` URLs of training data. Default null: none. */
   trainingDataDirectory?: string | null;
+  /** Base models of a hub that clients may name. Default null: none. */
+  hub?: HubBases | null;
   /** External tracker of runs. Default null: none. */
   tracking?: RunTracking | null;
   /** Traces requests. Default null: no tracing. */
@@ -134,6 +137,7 @@ export interface RouteParts extends ServerParts {
   keepsAnswers: boolean;
   background: BackgroundAnswers;
   trainingDataDirectory: string | null;
+  hub: HubBases | null;
   tracking: RunTracking | null;
   tracing: Tracing | null;
   operatorEntity: string | null;

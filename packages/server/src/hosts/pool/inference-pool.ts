@@ -74,7 +74,7 @@ export interface InferencePoolOptions {
 export class InferencePool implements InferenceBackend {
   readonly #options: InferencePoolOptions;
   #models: readonly BaseModel[] | null = null;
-  readonly #slots: ReadonlyMap<string, Slot>;
+  readonly #slots: Map<string, Slot>;
   readonly #waiting = new Set<Waiter>();
   #numUses = 0;
   #isClosing = false;
@@ -105,6 +105,20 @@ export class InferencePool implements InferenceBackend {
     this.#isClosing = true;
     for (const waiter of this.#waiting) this.#refuse(waiter, stopping());
     await Promise.all([...this.#slots.values()].map(async ({ host }) => await host?.close()));
+  }
+
+  /**
+   * Adds a base model, which its first request loads. `open` must know it.
+   * @param sizes sizes of models that stayed in memory, which may now be unloaded for others, bytes by id
+   */
+  add(model: PoolModel, sizes: ReadonlyMap<string, number> = new Map()): void {
+    if (this.#slots.has(model.id)) throw new Error(`the base model ${model.id} is served already`);
+    for (const [id, bytes] of sizes) {
+      const slot = this.#slots.get(id);
+      if (slot !== undefined) slot.model = { ...slot.model, bytes };
+    }
+    this.#slots.set(model.id, new Slot(model, (slot) => this.#inferenceOf(slot)));
+    this.#models = null;
   }
 
   get adapterFormat(): AdapterFormat {
@@ -395,7 +409,7 @@ export class InferencePool implements InferenceBackend {
 }
 
 class Slot {
-  readonly model: PoolModel;
+  model: PoolModel;
   readonly inference: ModelInference;
   host: ModelHost | null = null;
   /** `closing`: it is being unloaded, and its memory is not free yet. */

@@ -22,8 +22,8 @@ export class BaseModels {
 
   /**
    * @param served known after the start
-   * @param absence reason why a model that may come is not there, see `InferenceBackend.absence`; default:
-   * none may come
+   * @param absence reason why a model that may come is not there, see `InferenceBackend.absence` and
+   * `HubBases.absence`; default: none may come
    */
   constructor(served: () => readonly BaseModel[], absence: (id: string | null) => RequestError | null = () => null) {
     this.#served = served;

@@ -133,6 +133,9 @@ test('no failure of the service shows its message, which may name files of the m
     'trainer.remote_unavailable',
     'trainer.remote_refused',
     'trainer.remote_differs',
+    'hub.unreachable',
+    'hub.answer_invalid',
+    'hub.disk_full',
   ]);
 });
 

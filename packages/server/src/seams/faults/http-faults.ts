@@ -14,11 +14,12 @@ import type { StoreErrorCode } from '@trainyard/store';
 import { TrainerError, type TrainerErrorCode } from '@trainyard/trainer';
 
 import { BackendFailure } from './backend-failure.ts';
+import type { HubErrorCode } from './hub-error.ts';
 import { placeOfParam, RequestError } from './request-error.ts';
 import type { RouteScope } from './route-scope.ts';
 import type { ValidatedPart } from './validation.ts';
 
-export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
+export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode | HubErrorCode;
 
 const invalid = { status: 400, type: 'invalid_request_error', retryable: false } as const;
 const broken = { status: 500, type: 'server_error', retryable: false } as const;
@@ -64,6 +65,13 @@ export const HTTP_FAULTS = {
   'trainer.remote_refused': broken,
   'trainer.remote_differs': broken,
   'trainer.internal': broken,
+
+  'hub.not_found': invalid,
+  'hub.access_denied': invalid,
+  'hub.model_unusable': invalid,
+  'hub.unreachable': unavailable,
+  'hub.answer_invalid': broken,
+  'hub.disk_full': { ...broken, status: 507 },
 
   'store.corrupt': broken,
   'store.disk_full': { ...broken, status: 507 },
@@ -117,6 +125,9 @@ const SHOWN: ReadonlySet<FaultCode> = new Set([
   'trainer.remote_differs',
   'trainer.non_finite',
   'trainer.export_differs',
+  'hub.unreachable',
+  'hub.answer_invalid',
+  'hub.disk_full',
 ]);
 
 /** Messages for clients that replace those with file names of this machine. */

@@ -75,7 +75,7 @@ export class JobMetrics {
   #exportZeros(): void {
     for (const kind of TRAINING_JOB_KINDS)
       for (const outcome of ['succeeded', 'failed', 'stopped']) this.#ends.inc({ kind, outcome }, 0);
-    for (const kind of [...TRAINING_JOB_KINDS, 'export', 'import']) {
+    for (const kind of [...TRAINING_JOB_KINDS, 'export', 'import', 'pull']) {
       this.#claims.inc({ kind }, 0);
       this.#lostLeases.inc({ kind }, 0);
     }

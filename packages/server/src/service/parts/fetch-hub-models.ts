@@ -1,4 +1,4 @@
-import { HubError } from '../../hub/hub-error.ts';
+import { HubError } from '../../seams/faults/hub-error.ts';
 import { readHubSettings } from '../../hub/hub-settings.ts';
 import { pullModel } from '../../hub/pull-model.ts';
 import { PullPace } from '../../hub/pull-pace.ts';

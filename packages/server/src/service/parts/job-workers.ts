@@ -29,6 +29,8 @@ export interface JobWorkers {
   run(): void;
   /** Checks for work now, after a change in the database. */
   notify(): void;
+  /** Takes jobs of a further base model. */
+  addBaseModel(id: string): void;
   /** Takes no more jobs, and returns current ones to the queue. */
   stop(): Promise<void>;
   close(): Promise<void>;
@@ -81,6 +83,7 @@ export async function openJobWorkers(
     ...computing,
   });
   const [first] = models;
+  // Grows with `addBaseModel`; every claim reads it.
   const baseModels = models.map(({ id }) => id);
   const isRemote = remote !== null && first !== undefined;
   const training = new TrainingWorker({
@@ -111,7 +114,11 @@ export async function openJobWorkers(
     await backend.close();
     throw error;
   }
-  return { ...workersTogether({ training, exports, imports }), close: () => backend.close() };
+  return {
+    ...workersTogether({ training, exports, imports }),
+    addBaseModel: (id) => void baseModels.push(id),
+    close: () => backend.close(),
+  };
 }
 
 /** Limits of a remote trainer, from its profile and its reported rank. */
@@ -124,7 +131,7 @@ function limitsOf({ trainer }: Pick<ServiceConfig, 'trainer'>, maxRank: number |
 /** Combines workers, to start, notify and stop them together. */
 export function workersTogether(
   kinds: Readonly<{ training: TrainingWorker; exports: ExportWorker; imports: ImportWorker }>,
-): Omit<JobWorkers, 'close'> {
+): Omit<JobWorkers, 'close' | 'addBaseModel'> {
   const workers = Object.values(kinds);
   return {
     ...kinds,
@@ -145,6 +152,7 @@ export function remoteJobWorkers(parts: JobWorkerParts): JobWorkers {
     imports,
     run: () => undefined,
     notify: () => undefined,
+    addBaseModel: () => undefined,
     stop: () => imports.stop(),
     close: async () => undefined,
   };

@@ -1,3 +1,5 @@
+import type { ModelMemory } from '@trainyard/engine';
+
 import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
 import { ServerError } from '../../seams/faults/server-error.ts';
 import type { OpenEngineOptions } from '../../hosts/inference/open-engine.ts';
@@ -27,11 +29,22 @@ interface InferenceParts {
   readonly log: (line: string) => void;
 }
 
+/** Serves a further base model on this machine. @throws {ServerError} if it cannot be read, or exceeds the budget */
+export type AddBaseModel = (model: ModelConfig) => Promise<void>;
+
 /**
  * Opens the base models of a configuration, not started.
  * @throws {ServerError} for an unreadable file, and for a model that exceeds the budget
  */
 export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
+  return (await openGrowingInference(config, parts)).inference;
+}
+
+/** The same, with a way to add base models while it runs. @throws as {@link openInference} */
+export async function openGrowingInference(
+  config: ServiceConfig,
+  parts: InferenceParts,
+): Promise<{ readonly inference: InferencePool; readonly addBaseModel: AddBaseModel }> {
   const { cores, niceness, log } = parts;
   const isRemote = ({ vllmUrls }: ModelConfig): boolean => vllmUrls.length > 0;
   const here = config.models.filter((model) => !isRemote(model));
@@ -46,12 +59,12 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
     ({ id }) => found.find((model) => model.id === id) ?? { id, served: null, bytes: 0 },
   );
   const capacity = new RequestCapacity(config.maxRequests);
-  const isOnlyOne = models.length === 1;
   const { apiKey } = config.vllm;
   const secrets = apiKey === null ? {} : { [VLLM_KEY_VARIABLE]: apiKey };
-  return new InferencePool({
+  const budgetBytes = budgetOf(config, models);
+  const inference = new InferencePool({
     models,
-    budgetBytes: budgetOf(config, models),
+    budgetBytes,
     capacity,
     log,
     adapterFormat: config.models.some(isRemote) ? 'peft' : 'gguf',
@@ -59,11 +72,25 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
     open: (id, onIdle) => {
       const host = hostOptions.get(id);
       if (host === undefined) throw new Error(`the base model ${id} is not configured`);
-      const name = isOnlyOne ? 'engine' : `engine (${id})`;
+      const name = hostOptions.size === 1 ? 'engine' : `engine (${id})`;
       const own = 'driver' in host ? { secrets } : {};
       return new EmbeddedInference({ name, host, ...own, capacity, onIdle, arbiter: cores, share: 1, niceness, log });
     },
   });
+  const addBaseModel: AddBaseModel = async (model) => {
+    const options = hostOptionsOf(model, config, parts);
+    const { served, memory } = await inspectInChild(options, log);
+    const bytes = totalBytes(memory);
+    if (bytes > budgetBytes) throw overBudget(model.id, memory, budgetBytes);
+    // The only model of a service was not measured, because it stays; with a second one it need not.
+    const sizes = new Map<string, number>();
+    for (const [id, unmeasured] of engineOptions)
+      if (models.some((known) => known.id === id && known.served === null))
+        sizes.set(id, totalBytes((await inspectInChild(unmeasured, log)).memory));
+    hostOptions.set(model.id, options);
+    inference.add({ id: model.id, served, bytes }, sizes);
+  };
+  return { inference, addBaseModel };
 }
 
 /**
@@ -156,17 +183,19 @@ async function poolModelsOf(
   for (const [id, options] of hostOptions) {
     const { served, memory } = await inspectInChild(options, log);
     const bytes = totalBytes(memory);
-    if (megabytes !== null && bytes > megabytes * 1e6) {
-      const { weightBytes, cacheBytes, processBytes } = memory;
-      throw new ServerError(
-        'server.config_invalid',
-        `the base model ${id} needs about ${inMegabytes(bytes)} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
-          `${inMegabytes(processBytes)}), but --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens or --cache-megabytes`,
-      );
-    }
+    if (megabytes !== null && bytes > megabytes * 1e6) throw overBudget(id, memory, megabytes * 1e6);
     found.push({ id, served, bytes });
   }
   return found;
+}
+
+function overBudget(id: string, memory: ModelMemory, budgetBytes: number): ServerError {
+  const { weightBytes, cacheBytes, processBytes } = memory;
+  return new ServerError(
+    'server.config_invalid',
+    `the base model ${id} needs about ${inMegabytes(totalBytes(memory))} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
+      `${inMegabytes(processBytes)}), but --model-memory-megabytes is ${Math.floor(budgetBytes / 1e6)}: raise it, or lower --capacity-tokens or --cache-megabytes`,
+  );
 }
 
 /** Memory budget, bytes. By default each model fits by itself, as without a budget. */

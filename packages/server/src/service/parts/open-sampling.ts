@@ -9,7 +9,7 @@ import { RequestCapacity } from '../../hosts/pool/request-capacity.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 import { EngineSecret } from '../../cluster/wire/engine-secret.ts';
-import { openInference, servedPaths } from './open-inference.ts';
+import { type AddBaseModel, openGrowingInference, servedPaths } from './open-inference.ts';
 import { does } from '../../seams/contract/role.ts';
 
 interface SamplingParts {
@@ -26,6 +26,8 @@ interface SamplingParts {
 export interface Sampling {
   readonly inference: InferenceBackend & { start(): Promise<void>; close(): Promise<void> };
   readonly modelPaths: BaseModelPaths;
+  /** Null: other processes sample. */
+  readonly addBaseModel: AddBaseModel | null;
 }
 
 /**
@@ -35,12 +37,13 @@ export interface Sampling {
 export async function openSampling(config: ServiceConfig, { store, ...parts }: SamplingParts): Promise<Sampling> {
   const { role, engineSecret, maxRequests, modelId: defaultModel } = config;
   if (does(role, 'engine')) {
-    const inference = await openInference(config, parts);
-    return { inference, modelPaths: (id) => inference.pathOf(id) };
+    const { inference, addBaseModel } = await openGrowingInference(config, parts);
+    return { inference, modelPaths: (id) => inference.pathOf(id), addBaseModel };
   }
   if (engineSecret === null) throw new Error('remote engines need a secret');
   const secret = new EngineSecret(engineSecret);
   const capacity = new RequestCapacity(maxRequests);
   const inference = new RemoteEngines({ store, secret, capacity, defaultModel, log: parts.log });
-  return { inference, modelPaths: does(role, 'trainer') ? await servedPaths(config, parts) : () => null };
+  const modelPaths = does(role, 'trainer') ? await servedPaths(config, parts) : () => null;
+  return { inference, modelPaths, addBaseModel: null };
 }

@@ -7,6 +7,7 @@ import type { BlobLocation, StoreLocation } from '@trainyard/store';
 import { type KeepPolicy, readKeepPolicy } from '../../jobs/checkpoints/keep-policy.ts';
 import { readLifetime } from '../../seams/contract/lifetime-setting.ts';
 import { readRole, type Role } from '../../seams/contract/role.ts';
+import { hubAccess, type HubAccess } from './hub-access.ts';
 import { readEngineSecret } from './engine-secret.ts';
 import { type ModelConfig, resolveModels } from './model-settings.ts';
 import { type ConfigSources, readSettings } from './read-settings.ts';
@@ -57,6 +58,8 @@ const CONVERTED_SETTINGS = [
   'trainerModel',
   'trainerTimeoutSeconds',
   'metricsListen',
+  'hub',
+  'hubAllow',
 ] as const satisfies readonly SettingName[];
 
 type PlainSettings = Omit<SettingValues, (typeof CONVERTED_SETTINGS)[number]>;
@@ -76,6 +79,7 @@ export interface ServiceConfig extends PlainSettings {
   /** The first is the default model. */
   readonly models: readonly ModelConfig[];
   readonly vllm: VllmConfig;
+  readonly hubAccess: HubAccess;
   /** A file that exists, or a name for the system to find. */
   readonly oneDnnPath: string;
   readonly isDeterministic: boolean;
@@ -143,6 +147,11 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     dataDirectory,
     database,
     bucket: resolveBucket(dataDirectory, values, given),
+    hubAccess: hubAccess(values, {
+      role,
+      models,
+      model: { ...forAll, chatTemplate: chatTemplate === null ? null : resolve(chatTemplate) },
+    }),
     engineSecret: readEngineSecret(role, sources.environment),
     models,
     vllm: vllmConfig(values),

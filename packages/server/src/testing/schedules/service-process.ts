@@ -203,7 +203,11 @@ function workersHere(parts: {
   const backend = new DigestTransfers(parts.pass);
   const exports = new ExportWorker({ ...parts, backend });
   const imports = new ImportWorker({ ...parts, backend });
-  return { ...workersTogether({ training, exports, imports }), close: async () => undefined };
+  return {
+    ...workersTogether({ training, exports, imports }),
+    addBaseModel: () => undefined,
+    close: async () => undefined,
+  };
 }
 
 function bucketOf(url: string | null, directory: string): ServiceConfig['bucket'] {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   type CreateModelRequest,
   CreateModelRequestSchema,
@@ -21,12 +21,13 @@ import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { readLoraShape, refuseUnsupportedAdapter, toLoraObject } from '../../../training-data/wire/lora.ts';
 import { toModelObject } from '../../../training-data/wire/model-object.ts';
+import { originOf } from '../job-origin.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
 
 /** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
 export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, training, exports, baseModels } = parts;
+  const { store, training, exports } = parts;
 
   app.post<{ Body: CreateModelRequest }>(
     '/v1/preview/models',
@@ -37,17 +38,17 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const caller = callerOf(request);
         const entity = request.body.entity ?? caller.entity;
         if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
-        const base = baseModels.named(baseModel);
+        const base = await requestedBase(request, parts, baseModel);
         const known = await store.models.find(entity, project, name);
         if (known !== null) return existing(known, request.body);
         const isTrained = request.body.sampling_only !== true;
-        if (isTrained) refuseUntrainable(base, 'base_model');
+        if (isTrained && base !== null) refuseUntrainable(base, 'base_model');
         const limits = isTrained ? await trainerLimits(parts, baseModel) : null;
         const id = randomUUID();
-        const start = { entity, entityId: caller.entityId, base, limits };
+        const start = { entity, entityId: caller.entityId, base: base ?? { id: baseModel }, limits };
         const { lora, warmStart } = await modelStartOf(wireLora, start);
         refuseShape(lora, limits, 'lora');
-        refuseRank(base, lora);
+        if (base !== null) refuseRank(base, lora);
         const shown = {
           lora,
           warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null },
@@ -93,7 +94,12 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
 
   async function modelStartOf(
     wire: LoraRequest | null | undefined,
-    options: { entity: string; entityId: string; base: BaseModel; limits: TrainerLimits | null },
+    options: {
+      entity: string;
+      entityId: string;
+      base: Pick<BaseModel, 'id' | 'numLayers'>;
+      limits: TrainerLimits | null;
+    },
   ): Promise<ModelStart> {
     const initFrom = wire?.init_from ?? null;
     if (!wire || initFrom === null) return { lora: readLoraShape(wire, options.limits, options.base) };
@@ -124,6 +130,21 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         return toAnswer(deleted);
       }),
   );
+}
+
+/**
+ * A served base model, or null for one of a hub that is fetched from now on.
+ * @throws {RequestError} `request.unknown_model`, `request.too_many`; `server.unavailable`
+ */
+async function requestedBase(
+  request: FastifyRequest,
+  { baseModels, hub }: RouteParts,
+  id: string,
+): Promise<BaseModel | null> {
+  const found = baseModels.find(id);
+  if (found !== null || hub === null) return found ?? baseModels.named(id);
+  await hub.request(id, { entityId: callerOf(request).entityId, origin: originOf(request) });
+  return baseModels.find(id);
 }
 
 /** Answer of a registration with a taken name. @throws {RequestError} `request.model_exists` */

@@ -18,7 +18,7 @@ import { fitSftConfig, readSftConfig, type SftSource, shownUrl } from '../../../
 import { conversationLine } from '../../../training-data/stored/stored-line.ts';
 import { readSftLines } from '../../../training-data/wire/sft-data.ts';
 import { ownedJob } from '../owned.ts';
-import { baseOf, submitJob, trainableModel } from './submit-job.ts';
+import { baseOf, submitJob, trainableModel, UNKNOWN_LIMIT } from './submit-job.ts';
 
 /** Default of `limit`. */
 const MAX_SHOWN_EXAMPLES = 3;
@@ -63,7 +63,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
     completes: Completes,
   ): Promise<TrainingJobObject> {
     const { model } = await trainableModel(request, parts, body.model_id);
-    const config = readSftConfig(body, baseOf(model, parts).contextLength);
+    const config = readSftConfig(body, baseOf(model, parts)?.contextLength ?? UNKNOWN_LIMIT);
     const data = await openTrainingData(body.training_data_url, callerOf(request), parts);
     const store = async (dataKey: string) => {
       let numExamples = 0;

@@ -41,7 +41,8 @@ export async function trainableModel(
   modelId: string,
 ): Promise<{ readonly model: Model; readonly limits: TrainerLimits | null }> {
   const model = await ownedModel(request, parts, modelId);
-  refuseUntrainable(baseOf(model, parts), 'model_id');
+  const base = baseOf(model, parts);
+  if (base !== null) refuseUntrainable(base, 'model_id');
   const limits = await trainerLimits(parts, model.baseModel);
   refuseShape(model.lora, limits, 'model_id');
   if (model.warmStart !== null && (await parts.store.checkpoints.latest(model.id)) === null)
@@ -49,10 +50,17 @@ export async function trainableModel(
   return { model, limits };
 }
 
-/** @throws {RequestError} `request.conflict` if it is not served */
-export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
+/**
+ * Base model of a model; null while it is being fetched, and its jobs wait.
+ * @throws {RequestError} `request.conflict` if it is not served
+ */
+export function baseOf(model: Model, { baseModels, hub }: RouteParts): BaseModel | null {
+  if (baseModels.find(model.baseModel) === null && hub?.isComing(model.baseModel) === true) return null;
   return baseModels.under(model, { field: 'model_id' });
 }
+
+/** Stands for a limit of a base model that is not here yet: the job checks it when it runs. */
+export const UNKNOWN_LIMIT = 0x7fff_ffff;
 
 export interface Submission {
   readonly model: Model;
@@ -92,7 +100,7 @@ export async function submitJob(
       started: null,
       numGradientSteps: 0,
       warnings: [],
-      waitingFor: waitingFor(row, trained),
+      waitingFor: waitingFor(row, trained, parts.hub),
     });
     const stored = completes(job);
     const enqueuing = parts.store.jobs.enqueue({

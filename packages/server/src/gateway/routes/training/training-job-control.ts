@@ -122,7 +122,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
 }
 
 async function describe(
-  parts: Pick<RouteParts, 'store'>,
+  parts: Pick<RouteParts, 'store' | 'hub'>,
   job: TrainingJob,
   trained: TrainedBaseModels,
 ): Promise<TrainingJobObject> {
@@ -131,7 +131,7 @@ async function describe(
 
 /** Reads a job's events now, and returns a function that describes the job later. */
 async function describer(
-  { store }: Pick<RouteParts, 'store'>,
+  { store, hub }: Pick<RouteParts, 'store' | 'hub'>,
   job: TrainingJob,
   trained: TrainedBaseModels,
 ): Promise<(job: TrainingJob) => TrainingJobObject> {
@@ -145,7 +145,7 @@ async function describer(
     toJobObject(then, {
       started,
       numGradientSteps,
-      waitingFor: waitingFor(then, trained),
+      waitingFor: waitingFor(then, trained, hub),
       warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
     });
 }

@@ -35,7 +35,7 @@ export function trainingJobRetryRoutes(app: FastifyInstance, parts: RouteParts):
           started: null,
           numGradientSteps: 0,
           warnings: [],
-          waitingFor: waitingFor(row, trained),
+          waitingFor: waitingFor(row, trained, parts.hub),
         });
         const stored = completes(answer);
         const retrying = store.jobs.retry(before.id, {

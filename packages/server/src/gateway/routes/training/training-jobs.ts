@@ -25,7 +25,7 @@ import { policyNames } from '../../forms/exchanges/captured-exchanges.ts';
 import { resolveReferenceStep } from '../../../training-data/wire/reference-step.ts';
 import { configFault, configNameOf, readJobConfig } from '../../../training-data/wire/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
-import { baseOf, submitJob, trainableModel } from './submit-job.ts';
+import { baseOf, submitJob, trainableModel, UNKNOWN_LIMIT } from './submit-job.ts';
 
 /** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(
@@ -56,7 +56,7 @@ export function trainingJobRoutes(
     const { fields } = body.summary;
     const { model_id: modelId } = fields;
     const { model, limits } = await trainableModel(request, parts, modelId);
-    const { contextLength, vocabSize } = baseOf(model, parts);
+    const { contextLength = UNKNOWN_LIMIT, vocabSize = UNKNOWN_LIMIT } = baseOf(model, parts) ?? {};
     const configName = configNameOf(fields);
     const config = readJobConfig(fields[configName], contextLength, configName);
     if (config.resolved.entropyCoef > 0 && limits?.entropyGradients === false)

@@ -17,6 +17,20 @@ export const MODELS = {
     defaultText: '70 % of memory',
     help: 'memory limit of all base models together, MB; models are loaded and unloaded as requests need them',
   },
+  hub: {
+    kind: 'choice',
+    values: ['auto', 'on', 'off'],
+    default: 'auto',
+    help: 'clients may name base models of the Hugging Face hub, which the service fetches: `auto`, `on` or `off`',
+    more: '`auto`: on for a service on a loopback address without names in `--allowed-hosts`; see [your own model](../guide/your-own-model.md#named-by-clients)',
+  },
+  hubAllow: {
+    kind: 'text',
+    pattern: /^[\w.\-/*:@]+(?:,[\w.\-/*:@]+)*$/,
+    form: 'a comma-separated list of patterns such as Qwen/*',
+    default: '*',
+    help: 'base models of the hub that clients may name, comma-separated; `*` = any characters',
+  },
   acceptModels: {
     kind: 'switch',
     default: 'off',
