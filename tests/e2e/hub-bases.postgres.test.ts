@@ -55,26 +55,22 @@ test(`the services of ${titleOf(1)}; ${titleOf(2)}`, async () => {
   }
 }, 300_000);
 
-test(
-  titleOf(3),
-  async () => {
-    const parts = new ServiceParts({
-      database: await cluster.createSchema(),
-      secret: 'the-secret-of-engines-and-api-processes',
-      more: own.environment(),
-    });
-    try {
-      const [api] = await Promise.all([parts.api(), parts.part('engine,trainer')]);
-      const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
-      const refusal = await refusalOf(client.models.register({ project: 'p', name: 'n', base_model: HUB_MODEL }));
-      expect(refusal.status).toBe(404);
-      expect(refusal.message).toMatch(
-        /It is not fetched from the hub: the role is api, and other processes sample or train: run `trainyard pull` on their machines, and start engines and trainers with `--model`$/,
-      );
-      expect((await client.models.list().toArray()).length).toBe(0);
-    } finally {
-      await parts.close();
-    }
-  },
-  300_000,
-);
+test(`the services of ${titleOf(3)}`, async () => {
+  const parts = new ServiceParts({
+    database: await cluster.createSchema(),
+    secret: 'the-secret-of-engines-and-api-processes',
+    more: own.environment(),
+  });
+  try {
+    const [api] = await Promise.all([parts.api(), parts.part('engine,trainer')]);
+    const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
+    const refusal = await refusalOf(client.models.register({ project: 'p', name: 'n', base_model: HUB_MODEL }));
+    expect(refusal.status).toBe(404);
+    expect(refusal.message).toMatch(
+      /It is not fetched from the hub: the role is api, and other processes sample or train: run `trainyard pull` on their machines, and start engines and trainers with `--model`$/,
+    );
+    expect((await client.models.list().toArray()).length).toBe(0);
+  } finally {
+    await parts.close();
+  }
+}, 300_000);
