@@ -7,7 +7,8 @@
  *   npm run bench -- serve --short                                    the smallest run of all parts; its figures mean nothing
  *
  * Rounds are interleaved: each workload runs on one server after the other before the next one starts, and
- * the order rotates between rounds. The result is the ratio within a round. `--settings precision=fast`
+ * the order rotates between rounds. Between two servers it waits until the last one is quiet: vLLM's threads still
+ * spin for a second after an answer. The result is the ratio within a round. `--settings precision=fast`
  * (repeatable) are settings of the service. bench/README.md has recipes for the others.
  */
 import { parseArgs } from 'node:util';
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     'max-wait': { type: 'string', default: '60' },
   },
 });
+const maxWaitMs = Number(values['max-wait']) * 1000;
 const numRounds = values.short ? 1 : Number(values.rounds);
 const all = workloadsOf(values.short ? SHORT : FULL);
 const unknown = values.only.find((name) => !all.some((workload) => workload.name === name));
@@ -43,7 +45,7 @@ if (unknown !== undefined) {
 const workloads = values.only.length === 0 ? all : all.filter(({ name }) => values.only.includes(name));
 
 console.log(
-  `${machineLine()}; other processes use ${(await waitUntilQuiet(Number(values['max-wait']) * 1000))?.toFixed(2) ?? 'n/a'} cores at the start`,
+  `${machineLine()}; other processes use ${(await waitUntilQuiet(maxWaitMs))?.toFixed(2) ?? 'n/a'} cores at the start`,
 );
 const others = await Promise.all(values.against.map(parseServer)).catch((error: Error) => {
   console.error(error.message);
@@ -78,6 +80,7 @@ async function attempt(server: ServerUnderTest, workload: Workload, round: numbe
     // A seed without prompts in any cache from another workload, round or run of this bench; a thousand times
     // the seed is below 2³².
     const seed = (process.pid % 1_000) * 1_000 + round * all.length + all.indexOf(workload);
+    await waitUntilQuiet(maxWaitMs);
     const measurement = await measure(server, workload, seed);
     console.error(`${label}: ${measurement.tokensPerSecond.toFixed(1)} tok/s`);
     return { ...before, measurements: [...before.measurements, measurement] };

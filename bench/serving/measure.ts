@@ -19,6 +19,8 @@ export interface Measurement {
   readonly cachedTokens: number | null;
   /** Processor time of the server per completion token, ms; null for a remote server. */
   readonly cpuMsPerToken: number | null;
+  /** Cores that the server used, on average; null for a remote server. */
+  readonly coresUsed: number | null;
   /** Peak memory of the server at the readings; null for a remote server. */
   readonly peakBytes: number | null;
   /** Cores used by neither it nor this process. */
@@ -40,6 +42,7 @@ export async function measure(server: ServerUnderTest, workload: Workload, seed:
     const answers = await workload.run(server, seed);
     const wallSeconds = (performance.now() - startedAt) / 1000;
     look();
+    const cpuSeconds = root === null ? null : secondsOf(roots) - secondsBefore;
     const completionTokens = sum(answers.map((answer) => answer.completionTokens));
     const cached = answers.map((answer) => answer.cachedTokens);
     return {
@@ -48,7 +51,8 @@ export async function measure(server: ServerUnderTest, workload: Workload, seed:
       gapsMs: answers.flatMap((answer) => answer.gapsMs),
       promptTokens: sum(answers.map((answer) => answer.promptTokens)),
       cachedTokens: cached.includes(null) ? null : sum(cached.map(Number)),
-      cpuMsPerToken: root === null ? null : ((secondsOf(roots) - secondsBefore) * 1000) / completionTokens,
+      cpuMsPerToken: cpuSeconds === null ? null : (cpuSeconds * 1000) / completionTokens,
+      coresUsed: cpuSeconds === null ? null : cpuSeconds / wallSeconds,
       peakBytes,
       otherCores: otherCores(before, sampleCpu(roots)),
     };

@@ -28,14 +28,14 @@ export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>):
     ),
   );
   return [
-    'Completion tokens per second, medians; ratios are medians over the rounds, above 1 if the first server is faster.',
+    'Completion tokens per second, medians; ratios are medians over the rounds, above 1 if the first server is faster. A server that used fewer cores has no ratio: start it with all of them.',
     '',
     markdownTable(
       ['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'],
       rates,
     ),
     '',
-    'Medians of the rounds: time to the first token and between tokens in ms, prompt tokens, processor time in ms a completion token, memory in MB (PSS).',
+    'Medians of the rounds: time to the first token and between tokens in ms, prompt tokens, processor time in ms a completion token, cores used, memory in MB (PSS).',
     '',
     markdownTable(
       [
@@ -48,6 +48,7 @@ export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>):
         'prompt tokens computed',
         'from cache',
         'CPU ÷ token',
+        'cores',
         'memory',
       ],
       costs,
@@ -61,8 +62,15 @@ function rate(outcome: Outcome | undefined): string {
   return figure(median(outcome.measurements.map(({ tokensPerSecond }) => tokensPerSecond)));
 }
 
-/** Compared within rounds: a slow minute affects both. */
+/** A server that uses a smaller share of the first one's cores was not started for this machine. */
+const LEAST_SHARE_OF_CORES = 0.75;
+
+/** Compared within rounds: a slow minute affects both. None for a server on fewer cores. */
 function ratio(first: Outcome | undefined, second: Outcome | undefined): string {
+  const [ours, theirs] = [first, second].map((outcome) =>
+    median((outcome?.measurements ?? []).map(({ coresUsed }) => coresUsed ?? Number.NaN)),
+  ) as [number, number];
+  if (theirs < LEAST_SHARE_OF_CORES * ours) return `– (${theirs.toFixed(1)} of ${ours.toFixed(1)} cores)`;
   const pairs = (first?.measurements ?? []).flatMap((one, round) => {
     const other = second?.measurements[round];
     return other === undefined ? [] : [one.tokensPerSecond / other.tokensPerSecond];
@@ -83,6 +91,7 @@ function costsOf(measurements: readonly Measurement[]): string[] {
     of(({ promptTokens, cachedTokens }) => (cachedTokens === null ? null : promptTokens - cachedTokens)),
     of(({ cachedTokens }) => cachedTokens),
     of(({ cpuMsPerToken }) => cpuMsPerToken),
+    of(({ coresUsed }) => coresUsed),
     of(({ peakBytes }) => (peakBytes === null ? null : peakBytes / 1e6)),
   ];
 }

@@ -35,13 +35,14 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   const { model, messages, seed, numTokens, n = 1, logprobs = false } = work;
   const startedAt = performance.now();
   const lastAt = new Map<number, number>();
+  const numScores = new Map<number, number>();
   const gapsMs: number[] = [];
   let firstTokenMs: number | null = null;
   let usage: OpenAI.CompletionUsage | null = null;
   let text = '';
   // `ignore_eos` is not a field of OpenAI's, but one of all servers of this kind.
   const body = {
-    model,
+    ...modelFields(model),
     messages: [...messages],
     seed,
     n,
@@ -54,6 +55,7 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   for await (const chunk of await client.chat.completions.create(body)) {
     const now = performance.now();
     for (const { index, delta, logprobs: scores } of chunk.choices) {
+      numScores.set(index, (numScores.get(index) ?? 0) + (scores?.content?.length ?? 0));
       const hasTokens = (delta.content ?? '') !== '' || (scores?.content?.length ?? 0) > 0;
       if (!hasTokens) continue;
       if (index === 0) text += delta.content ?? '';
@@ -65,14 +67,26 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
     usage = chunk.usage ?? usage;
   }
   if (usage === null || firstTokenMs === null) throw new Error('the stream reported no tokens or no usage');
-  if (usage.completion_tokens !== n * numTokens)
-    throw new Error(`${n} × ${numTokens} tokens were requested, got ${usage.completion_tokens}`);
+  // The usage of llama-server counts one choice of several; the log-probabilities are one a token.
+  const completionTokens = logprobs ? sum(numScores.values()) : usage.completion_tokens;
+  if (completionTokens !== n * numTokens)
+    throw new Error(`${n} × ${numTokens} tokens were requested, got ${completionTokens}`);
   return {
     promptTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
-    completionTokens: usage.completion_tokens,
+    completionTokens,
     firstTokenMs,
     gapsMs,
     text,
   };
+}
+
+/** `lora:ID` is an adapter of llama-server, which a field of the request switches on instead of a name. */
+function modelFields(model: string): { readonly model: string; readonly lora?: readonly object[] } {
+  const [, id] = /^lora:(\d+)$/.exec(model) ?? [];
+  return id === undefined ? { model } : { model, lora: [{ id: Number(id), scale: 1 }] };
+}
+
+function sum(values: Iterable<number>): number {
+  return [...values].reduce((total, value) => total + value, 0);
 }
