@@ -5,6 +5,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -60,7 +61,12 @@ async function playOnOwnServer(): Promise<Report> {
   const programs = process.env[PROGRAMS_VARIABLE];
   if (programs === undefined) throw new Error(`${PROGRAMS_VARIABLE} does not name the folder of initdb and postgres`);
   const cluster = await PostgresCluster.start(programs, MEMORY);
-  process.once('SIGINT', () => void cluster.stop().finally(() => process.exit(130)));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      // Clients of the stopped server would end this process before the server's folder is removed.
+      process.on('uncaughtException', () => undefined);
+      void cluster.stop().finally(() => process.exit(128 + constants.signals[signal]));
+    });
   try {
     const numJobs = Number(values.jobs);
     if (numJobs === 1) return await playOn(cluster.url, ownSeeds());

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 /** Seeds that meet most kinds of faults; `npm run lab -- prove` plays a thousand. */
 const NUM_SCHEDULES = 6;
@@ -15,6 +15,8 @@ async function play(...args: string[]): Promise<{ code: number; output: string }
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
+  // After a timeout, too: it then stops its database server.
+  onTestFinished(() => void child.kill('SIGTERM'));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes: Buffer) => (output += String(bytes)));
   const [code] = (await once(child, 'close')) as [number];
