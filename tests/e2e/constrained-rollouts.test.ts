@@ -3,13 +3,13 @@ import { expect, it } from 'vitest';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 import { CONSTRAINT, WAYS_TO_SAMPLE } from '../support/ways-to-sample.ts';
 
 it('rollouts are trained under their sampling distribution, with any sampling option', async () => {
   // In half precision the sampler's cache by itself makes gaps of 1e-3.
-  const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
+  const service = await smallService({ environment: { TRAINYARD_PRECISION: 'strict' } });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
     const base = (await client.servedModels.list()).data[0]!.id;

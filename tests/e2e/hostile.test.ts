@@ -4,16 +4,17 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { HOSTILE_REQUESTS } from '../support/hostile-requests.ts';
 import { childrenOf, residentMb } from '../support/processes.ts';
+import { smallService } from '../support/small-service.ts';
 
 let service: OwnService;
 let hostsBefore: number[];
 let bystander: string;
 
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   hostsBefore = childrenOf(service.pid);
   bystander = await greedyReply();
 });
@@ -71,5 +72,5 @@ it('the same processes remain, no larger than some hundred megabytes, with the s
   console.log(
     `peak memory over ${Object.keys(HOSTILE_REQUESTS).length} hostile requests: ${sizes.join(', ')} MB (service, hosts)`,
   );
-  for (const size of sizes) expect(size).toBeLessThan(2000);
+  for (const size of sizes) expect(size).toBeLessThan(1000);
 });

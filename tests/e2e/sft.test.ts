@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { hostOf } from '../support/processes.ts';
+import { smallService } from '../support/small-service.ts';
 
 const FACTS = [
   ['What is the capital of Zubrovia?', 'Kelmar.'],
@@ -21,7 +22,7 @@ let client: Trainyard;
 let base: string;
 
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
   base = (await client.servedModels.list()).data[0]!.id;
 });
@@ -30,13 +31,16 @@ afterAll(async () => {
   await service.close();
 });
 
+/** Enough that the small model is still training when the host is killed. */
+const EPOCHS = 60;
+
 it('conversations are uploaded, learnt although the trainer host is killed meanwhile, and answered', async () => {
   const artifact = { entity: 'local', project: 'sft', name: 'facts' };
   const uploaded = await client.artifacts.upload(artifact, LINES, { file_name: 'facts.jsonl' });
   expect(uploaded).toMatchObject({ version: 'v0', num_lines: 2, file_name: 'facts.jsonl' });
   expect(await client.artifacts.retrieve(artifact, 'latest')).toEqual(uploaded);
   expect((await client.artifacts.versions(artifact)).data).toEqual([uploaded]);
-  const settings = { epochs: 12, warmup_steps: 2 };
+  const settings = { epochs: EPOCHS, warmup_steps: 2 };
   const digests: string[] = [];
   for (const name of ['undisturbed', 'disturbed']) {
     const model = await client.models.register({ project: 'sft', name, base_model: base });
@@ -52,7 +56,11 @@ it('conversations are uploaded, learnt although the trainer host is killed meanw
       if (event.type !== 'warning') seen.push(event.type);
       if (name === 'disturbed' && seen.length === 4) process.kill(hostOf(service.pid, 'trainer'), 'SIGKILL');
     }
-    expect(seen).toEqual(['training_started', ...Array.from({ length: 12 }, () => 'gradient_step'), 'training_ended']);
+    expect(seen).toEqual([
+      'training_started',
+      ...Array.from({ length: EPOCHS }, () => 'gradient_step'),
+      'training_ended',
+    ]);
     expect((await client.trainingJobs.retrieve(job.id)).status).toBe('succeeded');
     for (const [question, reply] of FACTS) {
       const messages = [{ role: 'user', content: question }];
