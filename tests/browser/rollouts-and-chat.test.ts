@@ -190,7 +190,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await expect.poll(() => columns.count(), WAIT).toBe(8);
     const rewards = await columns.locator('h3').allTextContents();
     expect(rewards).toEqual(rewards.toSorted((a, b) => Number(b.split(' ')[1]) - Number(a.split(' ')[1])));
-    await columns.last().getByText('calls').waitFor(WAIT);
+    await columns.last().getByText('calls', { exact: true }).waitFor(WAIT);
     await page.getByRole('button', { name: 'All groups' }).click();
     await expect.poll(() => page.locator('.group-row').count(), WAIT).toBe(6);
   });

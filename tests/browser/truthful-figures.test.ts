@@ -107,6 +107,59 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     return data.length;
   }
 
+  test('charts show own metrics, are found, hidden, enlarged and saved, and a zoom is undone by Back', async () => {
+    const page = await open(`/models/${service.modelId}/charts`);
+    const card = (title: string) => page.getByRole('region', { name: title, exact: true });
+    for (const title of ['Solved', 'Reply length', 'Cut off', 'words']) await card(title).waitFor(WAIT);
+    const plot = card('Reward').locator('.u-over');
+    await plot.waitFor(WAIT);
+    const tops = await page
+      .locator('.chart-grid')
+      .first()
+      .locator('.line-chart')
+      .evaluateAll((plots) => plots.slice(0, 3).map((one) => Math.round(one.getBoundingClientRect().top)));
+    expect(new Set(tops).size).toBe(1);
+    await plot.hover({ position: { x: 40, y: 40 } });
+    await page.mouse.down();
+    const box = (await plot.boundingBox())!;
+    await page.mouse.move(box.x + box.width * 0.7, box.y + 40, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(() => new URL(page.url()).searchParams.get('from'), WAIT).not.toBeNull();
+    await page.goBack();
+    await expect.poll(() => new URL(page.url()).search, WAIT).toBe('');
+    await page.getByLabel('Search charts').fill('/^train\/rollouts/');
+    await expect.poll(() => card('Entropy').count(), WAIT).toBe(0);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Solved: more' }).click();
+    await page.getByRole('menuitem', { name: 'Save as PNG' }).click();
+    expect((await readFile(await (await saved).path())).subarray(1, 4).toString()).toBe('PNG');
+    await page.getByRole('button', { name: 'Solved: more' }).click();
+    await page.getByRole('menuitem', { name: 'Hide' }).click();
+    await expect.poll(() => card('Solved').count(), WAIT).toBe(0);
+    for (const axis of ['trained tokens', 'hours', 'gradient steps']) {
+      await page.getByLabel('Over').selectOption(axis);
+      await card('words').locator('canvas').waitFor(WAIT);
+    }
+    expect(await faultsOf(page)).toEqual([]);
+    await page.context().close();
+  });
+
+  test('the histogram is one Tab stop with labels at both ends, next to a chart of the steps', async () => {
+    const page = await open(`/models/${service.modelId}/rollouts?step=3&split=train`, 1024);
+    const bars = page.locator('.reward-bar');
+    await bars.first().waitFor(WAIT);
+    expect(await page.locator('.reward-bar[tabindex="0"]').count()).toBe(1);
+    const labels = await page.locator('.reward-label').allTextContents();
+    expect([labels.at(0), labels.at(-1)].every((label) => /^[\d.]+$/.test(label ?? ''))).toBe(true);
+    await bars.first().focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => bars.last().getAttribute('aria-pressed'), WAIT).toBe('true');
+    await page.getByRole('region', { name: 'train/reward' }).waitFor(WAIT);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.context().close();
+  });
+
   test('the overview shows the fresh gap, and a failed job with its reason, which is tried again', async () => {
     const page = await open(`/models/${service.modelId}`);
     const card = page.getByRole('region', { name: 'Failed job' });

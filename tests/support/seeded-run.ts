@@ -74,7 +74,7 @@ export async function seedRun(run: SeededRun): Promise<string> {
         data: metrics,
         dedupeKey: 'gradient_step:0',
         metrics: ofUpdate,
-        rolloutMetrics: ofRollouts,
+        rolloutMetrics: { ...ofRollouts, ...ownMetrics(rewards, progress) },
       });
       if (step === 0) await store.jobs.appendEvent(claimed.id, claimed.fencingToken, WARNING);
       await store.jobs.succeed(job!.id, claimed.fencingToken, {
@@ -197,6 +197,17 @@ function startedEvent(rewards: readonly (readonly number[])[]) {
   };
 }
 
+/** Own metrics of the rollouts, as the service computes them from a job. */
+function ownMetrics(rewards: readonly (readonly number[])[], progress: number): Record<string, number> {
+  const flat = rewards.flat();
+  return {
+    'train/rollouts/solved_share': flat.filter((reward) => reward === 1).length / flat.length,
+    'train/rollouts/reply_tokens': 40 - 30 * progress,
+    'train/rollouts/cut_off_share': 0.2 * (1 - progress),
+    'train/rollouts/words': 25 - 20 * progress,
+  };
+}
+
 function metricsOf(rewards: readonly (readonly number[])[], progress: number, random: () => number) {
   const noise = (size: number) => (random() - 0.5) * size;
   const flat = rewards.flat();
@@ -221,6 +232,7 @@ function metricsOf(rewards: readonly (readonly number[])[], progress: number, ra
     num_groups_trainable: rewards.length - Math.floor(progress * 2),
     num_groups_dropped_equal_rewards: Math.floor(progress * 2),
     num_trajectories: flat.length,
+    num_trainable_tokens: 400 + Math.round(200 * random()),
     tokens_per_second: 420 + noise(60),
     seconds_forward: 3 + random(),
     seconds_backward: 6 + random(),

@@ -333,4 +333,9 @@ export {
   type SampledChoiceObject,
   type TrajectoryTokens,
 } from './reading/trajectories.ts';
-export { isRolloutMetric, ROLLOUT_METRICS, type RolloutMetric } from './training/rollout-metrics.ts';
+export {
+  isRolloutMetric,
+  OWN_ROLLOUT_METRICS,
+  ROLLOUT_METRICS,
+  type RolloutMetric,
+} from './training/rollout-metrics.ts';

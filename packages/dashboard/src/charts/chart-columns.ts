@@ -7,7 +7,8 @@ import type { ThemeColors } from './theme-colors.ts';
 
 /** Lines of at most this number of places show their points. */
 const MAX_POINTS_SHOWN = 40;
-const DASH = [5, 4];
+/** Dash of each colour, for people who cannot tell the colours apart. */
+const DASHES: readonly (readonly number[])[] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 
 export interface ChartColumns {
   readonly data: uPlot.AlignedData;
@@ -52,13 +53,14 @@ export function columnsOf({
       const low = add(line.x, line.band.low, { stroke: 'transparent', width: 0 });
       bands.push({ series: [high, low], fill: `${stroke}24` });
     }
+    const dash = DASHES[line.color - 1]!;
     const isSmoothed = smoothing > 0;
     if (isSmoothed) add(line.x, line.y, { stroke: `${stroke}55`, width: 1 });
     add(line.x, isSmoothed ? smooth(line.y, smoothing) : line.y, {
       label: line.name,
       stroke,
       width: 1.75,
-      ...(line.isDashed === true ? { dash: DASH } : {}),
+      ...(dash.length === 0 ? {} : { dash: [...dash] }),
       points: { show: line.x.length <= MAX_POINTS_SHOWN && !isSmoothed, size: 5, fill: stroke },
     });
     if (line.discarded !== undefined && line.discarded.x.length > 0)

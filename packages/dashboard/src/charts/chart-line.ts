@@ -1,9 +1,8 @@
 /** One line of a chart: columns of the same length, in ascending order of `x`. */
 export interface ChartLine {
   readonly name: string;
-  /** Index of its colour among the four series colours, from 1. */
+  /** Index of its colour and dash among the four of series, from 1; the first is solid. */
   readonly color: 1 | 2 | 3 | 4;
-  readonly isDashed?: boolean | undefined;
   readonly x: readonly number[];
   readonly y: readonly number[];
   /** Area around the line: the spread of the values. */

@@ -18,16 +18,22 @@ export function ChartValues({
   return (
     <div className="chart-values">
       <span>
-        {xName} {shown}
+        {xName} {formatPlace(shown)}
       </span>
       {lines.map((line) => (
-        <span key={line.name} data-color={line.color} data-dashed={line.isDashed}>
+        <span key={line.name} data-color={line.color}>
           {shownName(line.name)} <b>{valueAt(line, place ?? line.x.at(-1) ?? shown)}</b>
-          {place === null && line.x.at(-1) !== last && line.x.length > 0 ? ` (${xName} ${line.x.at(-1)})` : null}
+          {place === null && line.x.at(-1) !== last && line.x.length > 0
+            ? ` (${xName} ${formatPlace(line.x.at(-1)!)})`
+            : null}
         </span>
       ))}
     </div>
   );
+}
+
+function formatPlace(place: number): string {
+  return Number.isInteger(place) ? String(place) : formatValue(place);
 }
 
 function valueAt({ x, y }: ChartLine, place: number): string {

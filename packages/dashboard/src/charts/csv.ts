@@ -27,10 +27,10 @@ export function quoted(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Makes the browser download a text as a file. */
-export function download(name: string, text: string, type = 'text/csv'): void {
+/** Makes the browser download a file. */
+export function download(name: string, content: string | Blob, type = 'text/csv'): void {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

@@ -17,6 +17,7 @@ const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 export interface ChartParts {
   readonly lines: readonly ChartLine[];
   readonly isLog: boolean;
+  readonly hasFractions: boolean;
   /** Shaded. */
   readonly good?: GoodRange | undefined;
   readonly smoothing: number;
@@ -39,7 +40,8 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
   const { data, series, bands, floor, hasZeros } = columns;
   // Without a positive value there is nothing to take a logarithm of.
   const isLog = floor !== null;
-  const lastLabel = String(data[0].at(-1) ?? '');
+  const last = data[0].at(-1) ?? 0;
+  const lastLabel = parts.hasFractions ? formatValue(last) : String(last);
   const axis: uPlot.Axis = {
     stroke: colors.soft,
     font: FONT,
@@ -66,7 +68,8 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
           ...axis,
           size: 26,
           gap: 4,
-          values: (_chart, places) => places.map((x) => (Number.isInteger(x) ? `${x}` : '')),
+          values: (_chart, places) =>
+            places.map((x) => (parts.hasFractions ? formatValue(x) : Number.isInteger(x) ? `${x}` : '')),
         },
         {
           ...axis,
@@ -124,8 +127,8 @@ function placeOf(data: uPlot.AlignedData, index: number | null | undefined): num
 function zoomTo(chart: uPlot, callbacks: ChartParts['callbacks']): void {
   const { left, width } = chart.select;
   if (width <= CLICK_SLACK) return;
-  const from = Math.ceil(chart.posToVal(left, 'x'));
-  const to = Math.floor(chart.posToVal(left + width, 'x'));
+  const from = chart.posToVal(left, 'x');
+  const to = chart.posToVal(left + width, 'x');
   chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
   if (to > from) callbacks.current.onZoom?.({ from, to });
 }

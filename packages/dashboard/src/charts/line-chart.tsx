@@ -12,6 +12,8 @@ export interface LineChartProps {
   readonly label: string;
   readonly lines: readonly ChartLine[];
   readonly height?: number;
+  /** True if places on the x axis are not steps: their labels may be fractions. */
+  readonly hasFractions?: boolean;
   readonly isLog?: boolean;
   /** Good values, shaded. */
   readonly good?: GoodRange | undefined;
@@ -21,7 +23,7 @@ export interface LineChartProps {
   readonly onHover?: (x: number | null) => void;
   /** Called with the place that was clicked or chosen with Enter. */
   readonly onPick?: (x: number) => void;
-  /** Called with the range that was dragged over, or null for a double click. */
+  /** Called with the range that was dragged over, which may start and end between places; null for a double click. */
   readonly onZoom?: (range: { from: number; to: number } | null) => void;
   /** Charts with the same key synchronise their cursors. */
   readonly syncKey?: string;
@@ -32,14 +34,24 @@ export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
   const container = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colors = useThemeColors();
-  const { lines, isLog = false, smoothing = 0, good, onHover, onPick, onZoom, syncKey } = chart;
+  const { lines, isLog = false, smoothing = 0, good, hasFractions = false, onHover, onPick, onZoom, syncKey } = chart;
   // A new callback needs no new chart.
   const callbacks = useRef({ onHover, onPick, onZoom });
   callbacks.current = { onHover, onPick, onZoom };
 
   useEffect(() => {
     const element = container.current!;
-    plot.current = drawChart(element, { lines, isLog, good, smoothing, height, colors, callbacks, syncKey });
+    plot.current = drawChart(element, {
+      lines,
+      isLog,
+      hasFractions,
+      good,
+      smoothing,
+      height,
+      colors,
+      callbacks,
+      syncKey,
+    });
     const observer = new ResizeObserver(() =>
       plot.current?.setSize({ width: Math.max(120, element.clientWidth), height }),
     );
@@ -49,7 +61,7 @@ export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [lines, isLog, good, smoothing, height, colors, syncKey]);
+  }, [lines, isLog, hasFractions, good, smoothing, height, colors, syncKey]);
 
   function onKeyDown(event: KeyboardEvent) {
     const chart = plot.current;

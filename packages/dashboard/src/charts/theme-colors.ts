@@ -5,6 +5,7 @@ export interface ThemeColors {
   readonly line: string;
   readonly soft: string;
   readonly surface: string;
+  readonly text: string;
   /** Background of good values. */
   readonly good: string;
   readonly series: readonly [string, string, string, string];
@@ -26,6 +27,7 @@ function readColors(): ThemeColors {
     line: value('--line'),
     soft: value('--faint'),
     surface: value('--surface'),
+    text: value('--text'),
     good: value('--good-soft'),
     series: [value('--series-1'), value('--series-2'), value('--series-3'), value('--series-4')],
   };

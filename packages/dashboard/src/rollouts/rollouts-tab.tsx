@@ -20,6 +20,7 @@ import { groupRollouts } from './rollout-groups.ts';
 import { AllRollouts } from './table/all-rollouts.tsx';
 import { changed } from './table/rollout-view.ts';
 import { SearchBox } from './table/search-box.tsx';
+import { StepChart } from './step-chart.tsx';
 import { StepPicker } from './step-picker.tsx';
 import { shownName } from '../components/shown-name.ts';
 
@@ -150,11 +151,22 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
           {rollouts.length === 0 ? null : ` · mean reward ${formatValue(mean(rollouts))}`}
           {isComplete || error !== null ? null : ' · loading more …'}
         </p>
-        <RewardHistogram
-          bins={bins}
-          chosen={chosen}
-          onChoose={(bin) => set('from', bin === null ? null : String(bin.from))}
-        />
+        <div className="rollout-figures">
+          <RewardHistogram
+            bins={bins}
+            chosen={chosen}
+            onChoose={(bin) => set('from', bin === null ? null : String(bin.from))}
+          />
+          <StepChart
+            modelId={model.id}
+            split={split}
+            onStep={(next) =>
+              setParameters((before) =>
+                changed(before, { step: String(next), split, group: null, from: null, job: null }),
+              )
+            }
+          />
+        </div>
       </section>
       {group === undefined ? (
         <GroupList groups={groups} onOpen={({ key }) => set('group', key)} />

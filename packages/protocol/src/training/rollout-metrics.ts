@@ -5,6 +5,9 @@
 export const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'] as const;
 export type RolloutMetric = (typeof ROLLOUT_METRICS)[number];
 
-export function isRolloutMetric(name: string): name is RolloutMetric {
-  return (ROLLOUT_METRICS as readonly string[]).includes(name);
+/** Start of the names of rollouts' own metrics in a training job, which may be named like those of updates. */
+export const OWN_ROLLOUT_METRICS = 'train/rollouts/';
+
+export function isRolloutMetric(name: string): boolean {
+  return (ROLLOUT_METRICS as readonly string[]).includes(name) || name.startsWith(OWN_ROLLOUT_METRICS);
 }

@@ -48,7 +48,7 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
         type: 'gradient_step',
         data: event.metrics,
         dedupeKey: `gradient_step:${event.index}`,
-        ...trainMetrics(event.metrics),
+        ...withOwnMetrics(trainMetrics(event.metrics), job, event.index),
         usage: stepUsage(event.index, event.metrics),
       };
     case 'warning':
@@ -56,6 +56,20 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
     default:
       return event satisfies never;
   }
+}
+
+/** Adds the means of the rollouts' own metrics, which came with the job, to its first gradient step. */
+function withOwnMetrics<Metrics extends { rolloutMetrics: Record<string, number> }>(
+  metrics: Metrics,
+  job: ClaimedJob,
+  index: number,
+): Metrics {
+  return index > 0 ? metrics : { ...metrics, rolloutMetrics: { ...metrics.rolloutMetrics, ...ownMetrics(job) } };
+}
+
+/** Means of the metrics that the rollouts of a job came with, by full name. */
+export function ownMetrics({ config }: ClaimedJob): Record<string, number> {
+  return (config['rolloutMetrics'] as Record<string, number> | undefined) ?? {};
 }
 
 /** Trained tokens are those of the loss; the other tokens of the sequences are their context. */

@@ -19,5 +19,4 @@ export interface ChartSpec {
 interface ChartMetric {
   readonly name: string;
   readonly label: string;
-  readonly isDashed?: boolean;
 }

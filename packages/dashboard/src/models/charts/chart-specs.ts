@@ -98,13 +98,48 @@ const FIXED: readonly ChartGroup[] = [
   },
 ];
 
+/** Metrics of rollouts that the service computes, each for training and all logged splits. */
+const OF_REPLIES = [
+  { name: 'solved_share', title: 'Solved', help: 'Share of rollouts with a reward of 1.' },
+  { name: 'reply_tokens', title: 'Reply length', help: 'Mean sampled tokens of a rollout.' },
+  { name: 'cut_off_share', title: 'Cut off', help: 'Share of rollouts whose last reply ended at its length limit.' },
+] as const;
+const OWN = 'train/rollouts/';
+
+/** Charts of solved, length and cut off, and of the rollouts' own metrics, with training first. */
+function replyGroups(names: readonly string[]): ChartGroup[] {
+  const splits = names.filter((name) => name.endsWith('/solved_share') && !name.startsWith(OWN));
+  const others = splits.map((name) => name.slice(0, -'/solved_share'.length));
+  const all = (name: string) => [
+    { name: OWN + name, label: 'training' },
+    ...others.map((split) => ({ name: `${split}/${name}`, label: split })),
+  ];
+  const known: ReadonlySet<string> = new Set(OF_REPLIES.map(({ name }) => OWN + name));
+  const own = names.filter((name) => name.startsWith(OWN) && !known.has(name)).map((name) => name.slice(OWN.length));
+  return [
+    {
+      title: 'Replies',
+      charts: OF_REPLIES.map(({ name, title, help }) => ({
+        title,
+        help,
+        metrics: all(name).slice(0, MAX_METRICS),
+      })),
+    },
+    {
+      title: 'Own metrics of rollouts',
+      charts: own.map((name) => ({ title: name, metrics: all(name).slice(0, MAX_METRICS) })),
+    },
+  ];
+}
+
 const DROPPED = 'train/num_groups_dropped_';
 const MAX_METRICS = 4;
 
 /** The charts for a model with these metrics; a chart without any of its metrics is left out. */
 export function chartGroupsOf(names: readonly string[]): readonly ChartGroup[] {
   const known = new Set(names);
-  const groups = [...withSplits(FIXED, names), groupsOfGroups(names)]
+  const [first, ...rest] = withSplits(FIXED, names);
+  const groups = [first!, ...replyGroups(names), ...rest, groupsOfGroups(names)]
     .map(({ title, charts }) => ({
       title,
       charts: charts

@@ -6,7 +6,7 @@ import { modelsQuery } from '../../api/models.ts';
 import { useMorePages } from '../../api/more-pages.ts';
 import { Button } from '../../components/button.tsx';
 import { Menu, MenuCheck, MenuMore } from '../../components/actions/menu.tsx';
-import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
+import { CHART_AXES, type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
 import { shownName } from '../../components/shown-name.ts';
 
 /** Drawing options: smoothing, logarithmic axis, kind of steps, models to compare. */
@@ -21,6 +21,14 @@ export function ChartToolbar({
 }) {
   return (
     <div className="chart-toolbar" role="group" aria-label="Chart options">
+      <input
+        className="input chart-search"
+        type="search"
+        aria-label="Search charts"
+        placeholder="Search charts, or /pattern/"
+        value={view.search}
+        onChange={({ target }) => onChange({ search: target.value })}
+      />
       <label>
         Smooth
         <input
@@ -43,13 +51,21 @@ export function ChartToolbar({
           value={view.axis}
           onChange={(event) => onChange({ axis: event.target.value as ChartView['axis'], from: null, to: null })}
         >
-          <option value="step">steps</option>
-          <option value="gradient_step">gradient steps</option>
+          {Object.entries(CHART_AXES).map(([axis, name]) => (
+            <option key={axis} value={axis}>
+              {name}
+            </option>
+          ))}
         </select>
       </label>
       <PlaceInput label="From" place={view.from} onChange={(from) => onChange({ from })} />
       <PlaceInput label="To" place={view.to} onChange={(to) => onChange({ to })} />
       <CompareMenu model={model} view={view} onChange={onChange} />
+      {view.hidden.length === 0 ? null : (
+        <Button look="quiet" onClick={() => onChange({ hidden: [] })}>
+          Show {view.hidden.length} hidden
+        </Button>
+      )}
       {view.from === null && view.to === null ? null : (
         <Button look="quiet" onClick={() => onChange({ from: null, to: null })}>
           Show all

@@ -8,6 +8,7 @@ import { Empty } from '../../components/empty.tsx';
 import { Fault } from '../../components/fault.tsx';
 import { chartGroupsOf } from './chart-specs.ts';
 import { ChartToolbar } from './chart-toolbar.tsx';
+import { searchCharts } from './search-charts.ts';
 import { MetricChart } from './metric-chart.tsx';
 import { useChartView } from './use-chart-view.ts';
 import { shownName } from '../../components/shown-name.ts';
@@ -17,7 +18,9 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const [view, setView] = useChartView();
   const { data: metrics, error } = useQuery(metricsQuery(model.id));
   const others = useQueries({ queries: view.withModels.map((id) => modelQuery(id)) });
-  const groups = useMemo(() => chartGroupsOf((metrics?.data ?? []).map(({ name }) => name)), [metrics]);
+  const all = useMemo(() => chartGroupsOf((metrics?.data ?? []).map(({ name }) => name)), [metrics]);
+  const { search, hidden } = view;
+  const groups = useMemo(() => searchCharts(all, search, hidden), [all, search, hidden]);
   const models = [model, ...others.flatMap(({ data }) => data ?? [])];
   if (metrics?.data.length === 0)
     return (
@@ -29,6 +32,7 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
     <>
       {error === null ? null : <Fault error={error} />}
       <ChartToolbar model={model} view={view} onChange={setView} />
+      {all.length > 0 && groups.length === 0 ? <p role="status">No chart matches.</p> : null}
       {groups.map(({ title, charts }) => (
         <section key={title} className="chart-group">
           <h2>{shownName(title)}</h2>

@@ -13,7 +13,8 @@ const ROLLOUT_METRICS: Readonly<Record<RolloutMetric, true>> = {
  */
 export function rolloutsHref(modelId: string, metric: string, step: number): string {
   const split = metric.split('/')[0] ?? 'train';
-  const isOfUpdate = split === 'train' && !Object.hasOwn(ROLLOUT_METRICS, metric);
+  const isOfUpdate =
+    split === 'train' && !Object.hasOwn(ROLLOUT_METRICS, metric) && !metric.startsWith('train/rollouts/');
   const sampledAt = isOfUpdate ? Math.max(0, step - 1) : step;
-  return `/models/${encodeURIComponent(modelId)}/rollouts?${new URLSearchParams({ split, step: String(sampledAt) })}`;
+  return `/models/${encodeURIComponent(modelId)}/rollouts?${new URLSearchParams({ split, step: String(sampledAt), metric })}`;
 }

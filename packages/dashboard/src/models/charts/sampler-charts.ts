@@ -8,7 +8,7 @@ const compared = (name: string, chart: Omit<ChartSpec, 'metrics'>): ChartSpec =>
   ...chart,
   metrics: [
     { name: `train/fresh/${name}`, label: FRESH },
-    { name: `train/updated/${name}`, label: UPDATED, isDashed: true },
+    { name: `train/updated/${name}`, label: UPDATED },
   ],
 });
 

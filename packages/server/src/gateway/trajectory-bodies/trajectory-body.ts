@@ -21,7 +21,7 @@ import { isDeeperThan, MAX_JSON_DEPTH } from '../../seams/json/json-depth.ts';
 import { keepSourceTexts } from '../../seams/json/source-texts.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
-import { computeLogMetrics } from '../../training-data/wire/log-metrics.ts';
+import { computeLogMetrics, computeReplyMetrics, computeRolloutMetrics } from '../../training-data/wire/log-metrics.ts';
 import { trajectoryContents } from '../../training-data/wire/trajectory-contents.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../forms/exchanges/captured-exchanges.ts';
 import { groupLine } from '../../training-data/stored/stored-line.ts';
@@ -65,12 +65,11 @@ export interface StoreGroupsOptions {
   policy: PolicyNames;
   /** Also checks that every group can be trained, with ids below this; null = no check. */
   checkVocabSize: number | null;
-  /** Also computes the means of the split. */
+  /** Split of the means to compute; null = those of a training job's rollouts. */
   metricsSplit: string | null;
 }
 
 export interface StoredGroups {
-  /** Computed if requested. */
   metrics: Record<string, number>;
   /** Choices that need a record which is missing. */
   numUnknownRecords: number;
@@ -153,14 +152,18 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const { groups, numForeignExchanges } = completeGroups(this.#groups, policy);
     const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
     if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
-    const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
-    refuseMore(MAX_METRICS, 'different metric names', Object.keys(metrics).length);
     let contents: GroupContents;
+    let metrics: Record<string, number>;
     const lengths = recordLengths(records);
     const blobs = await this.#openBlobs();
     try {
-      await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
       contents = groups.map(({ trajectories }) => trajectories.map((one) => trajectoryContents(one, lengths)));
+      metrics =
+        metricsSplit === null
+          ? computeRolloutMetrics(groups, contents)
+          : { ...computeLogMetrics(groups, metricsSplit), ...computeReplyMetrics(groups, contents, metricsSplit) };
+      refuseMore(MAX_METRICS, 'different metric names', Object.keys(metrics).length);
+      await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
     } catch (error) {
       // The serialiser is recursive: its only RangeError is a stack overflow. Checking every value before
       // would cost more than writing.

@@ -30,7 +30,7 @@ import type { JobTrace } from '../../seams/tracing/job-trace.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import { endData, startedLine, trainMetrics, wireEvent, wireEvents } from '../job-events.ts';
+import { endData, ownMetrics, startedLine, trainMetrics, wireEvent, wireEvents } from '../job-events.ts';
 import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
@@ -337,7 +337,7 @@ export class TrainingJobs implements JobWork<Objective> {
       digest: result.digest,
       metrics,
       // Otherwise the events of gradient steps have added them.
-      ...(result.numGradientSteps === 0 ? { rolloutMetrics } : {}),
+      ...(result.numGradientSteps === 0 ? { rolloutMetrics: { ...rolloutMetrics, ...ownMetrics(job) } } : {}),
       data: endData(result),
     };
     const finish = (directoryKey: string | null) =>

@@ -1,4 +1,5 @@
-import type { WireTrajectoryGroup } from '@trainyard/protocol';
+import { OWN_ROLLOUT_METRICS, type WireTrajectoryGroup } from '@trainyard/protocol';
+import type { GroupContents } from '@trainyard/store';
 
 type Values = Map<string, number[]>;
 
@@ -32,6 +33,45 @@ export function computeLogMetrics(groups: readonly WireTrajectoryGroup[], split:
     metrics.filter(([, value]) => Number.isFinite(value)).map(([name, value]) => [`${split}/${name}`, value]),
   );
 }
+
+/** Names that every training job has already, as `train/reward` and so on. */
+const OF_JOBS = new Set(['reward', 'reward_std_dev', 'exception_rate']);
+
+/** The same of a training job's rollouts, without those that the job itself reports. */
+export function computeRolloutMetrics(
+  groups: readonly WireTrajectoryGroup[],
+  contents: GroupContents,
+): Record<string, number> {
+  const all = { ...computeLogMetrics(groups, OWN), ...computeReplyMetrics(groups, contents, OWN) };
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !OF_JOBS.has(name.slice(OWN.length + 1))));
+}
+
+const OWN = OWN_ROLLOUT_METRICS.replace(/\/$/, '');
+
+/**
+ * Computes metrics of the replies. For the split S: `S/reply_tokens` (mean sampled tokens of a trajectory),
+ * `S/cut_off_share` (of trajectories whose last reply ended at its length limit) and `S/solved_share` (of
+ * rewards of 1, if all rewards are in 0 to 1). Trajectories without these facts do not count.
+ */
+export function computeReplyMetrics(
+  groups: readonly WireTrajectoryGroup[],
+  contents: GroupContents,
+  split: string,
+): Record<string, number> {
+  const all = contents.flat();
+  const tokens = all.flatMap(({ numTokens }) => numTokens ?? []);
+  const ends = all.flatMap(({ finishReason }) => finishReason ?? []);
+  const rewards = groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
+  const areShares = rewards.length > 0 && rewards.every((reward) => reward >= 0 && reward <= 1);
+  return {
+    ...(tokens.length === 0 ? {} : { [`${split}/reply_tokens`]: mean(tokens) }),
+    ...(ends.length === 0 ? {} : { [`${split}/cut_off_share`]: mean(ends.map((end) => Number(CUT_OFF.has(end)))) }),
+    ...(areShares ? { [`${split}/solved_share`]: mean(rewards.map((reward) => Number(reward === 1))) } : {}),
+  };
+}
+
+/** Reasons of chat completions, Responses and Messages. */
+const CUT_OFF: ReadonlySet<string> = new Set(['length', 'max_tokens', 'max_output_tokens']);
 
 function addAll(values: Values, metrics: Readonly<Record<string, number | boolean>> | undefined, prefix: string): void {
   for (const [name, value] of Object.entries(metrics ?? {})) {

@@ -34,6 +34,7 @@ test('the metrics of a model are listed by name, each with its latest value', as
     { name: 'val/exception_rate', num_points: 1, last_value: 0, last_step: 0 },
     { name: 'val/reward', num_points: 1, last_value: 0.75, last_step: 0 },
     { name: 'val/reward_std_dev', num_points: 1, last_value: 0.25, last_step: 0 },
+    { name: 'val/solved_share', num_points: 1, last_value: 0.5, last_step: 0 },
   ]);
 });
 

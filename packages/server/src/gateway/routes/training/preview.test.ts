@@ -299,6 +299,9 @@ describe('logs', () => {
       'val/turns': 2,
       'val/won': 0.5,
       'val/group_difficulty': 3,
+      'val/reply_tokens': 2,
+      'val/cut_off_share': 0,
+      'val/solved_share': 0.5,
     });
     await server.request('POST', path, { split: 'val', trajectory_groups: [{ trajectories: [{ reward: 2 }] }] });
     expect(await latest()).toEqual({ 'val/reward': 2, 'val/exception_rate': 0 });

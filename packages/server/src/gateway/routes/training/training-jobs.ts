@@ -67,11 +67,12 @@ export function trainingJobRoutes(
       );
     const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      const { numUnknownRecords, numForeignExchanges, rewards, contents } = await body.store(
+      const { numUnknownRecords, numForeignExchanges, rewards, contents, metrics } = await body.store(
         { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
         (ids) => store.choiceRecords.find(model.entityId, ids),
       );
-      return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, contents };
+      const settings = { ...config, numUnknownRecords, numForeignExchanges, rolloutMetrics: metrics };
+      return { settings, rewards, contents };
     };
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;
     return await submitJob(request, parts, submission, completes);
