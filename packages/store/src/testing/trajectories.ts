@@ -192,6 +192,40 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       }
     });
 
+    it('those of a large split come in every order, with common and rare values alike', async () => {
+      const { id: modelId } = await addModel(store);
+      const rewards = Array.from({ length: 520 }, (_, group) => Array.from({ length: 10 }, () => group % 7));
+      const contents = rewards.map((group, number) =>
+        group.map((_, index) =>
+          contentsOf('a', {
+            numTokens: (number * 31 + index) % 997,
+            finishReason: number === 3 && index < 4 ? 'length' : 'stop',
+          }),
+        ),
+      );
+      await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: 'groups/large', rewards, contents });
+      await log(modelId, 'val', [[3]]);
+      const all = contents.flatMap((group, number) =>
+        group.map(({ numTokens, finishReason }, index) => ({ place: `${number}.${index}`, numTokens, finishReason })),
+      );
+      const longest = all
+        .map((one, position) => ({ ...one, position }))
+        .toSorted((one, other) => other.numTokens! - one.numTokens! || other.position - one.position);
+      const of = async (query: Omit<TrajectoryQuery, 'modelId'>) =>
+        (await ids({ modelId, split: 'train', sort: 'num_tokens', order: 'desc', limit: 50, ...query })).map((id) =>
+          id.split('.').slice(1).join('.'),
+        );
+      expect(await of({})).toEqual(longest.slice(0, 50).map(({ place }) => place));
+      for (const finishReason of ['stop', 'length'])
+        expect(await of({ finishReason })).toEqual(
+          longest
+            .filter((one) => one.finishReason === finishReason)
+            .slice(0, 50)
+            .map(({ place }) => place),
+        );
+      expect(await of({ split: 'val' })).toEqual(['0.0']);
+    });
+
     it('a failed or cancelled job is tried again with its data and rollouts; others are not', async () => {
       const { id: modelId } = await addModel(store);
       const job = await store.jobs.enqueue({

@@ -349,7 +349,8 @@ export class TrajectoryTable {
       Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
       `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`,
     );
-    const { conditions, parameters } = filterOf(query);
+    const walks = sort !== 'position' && (await this.#isCommonSplit(query));
+    const { conditions, parameters } = filterOf(query, walks);
     const isAscending = query.order !== 'desc';
     if (after !== undefined && after !== null) {
       const cursor = await this.#cursor(after, modelId);
@@ -373,6 +374,20 @@ export class TrajectoryTable {
       limit + 1,
     );
     return { items: rows.slice(0, limit).map(toSummary), hasMore: rows.length > limit };
+  }
+
+  /** True if the only filter of jobs and logs is a split with many trajectories: sorting all would take long. */
+  async #isCommonSplit({ modelId, split, step, jobId, logId }: TrajectoryQuery): Promise<boolean> {
+    if (split === undefined || step !== undefined || jobId !== undefined || logId !== undefined) return false;
+    const row = await this.#sql.get<{ number: number }>(
+      `select cast(count(*) as bigint) as number from (
+         select 1 as one from trajectories
+         where set_position in (select position from trajectory_sets where model_id = ? and split = ?) limit ?) matching`,
+      modelId,
+      split,
+      RARE + 1,
+    );
+    return (row?.number ?? 0) > RARE;
   }
 
   /** True if only some thousand trajectories of the model have the wanted outcome and end: they are sorted fast. */
@@ -465,13 +480,14 @@ function chosen(number: number, type: string): string {
   return `case position ${Array.from({ length: number }, () => `when ? then cast(? as ${type})`).join(' ')} end`;
 }
 
-function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: SqlParameter[] } {
+/** @param walksSplit true checks the split row by row, in the order of an index of the model */
+function filterOf(query: TrajectoryQuery, walksSplit: boolean): { conditions: string[]; parameters: SqlParameter[] } {
   const ofSets: [string, SqlParameter | undefined][] = [
     ['id = ?', query.jobId],
     ['job_id is not null', query.jobId],
     ['id = ?', query.logId],
     ['job_id is null', query.logId],
-    ['split = ?', query.split],
+    ['split = ?', walksSplit ? undefined : query.split],
     ['step = ?', query.step],
   ];
   const wanted = ofSets.filter(([, value]) => value !== undefined);
@@ -488,6 +504,7 @@ function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: S
     for (const [condition, value] of wanted) if (condition.endsWith('?')) parameters.push(value!);
   }
   for (const [condition, value] of [
+    ['s.split = ?', walksSplit ? query.split : undefined],
     ['t.group_index = ?', query.groupIndex],
     ['t.outcome = ?', query.outcome],
     ['t.reward >= ?', query.minReward],
