@@ -27,6 +27,7 @@ export const COMMANDS = {
       serve: { setup: DEV, file: 'bench/serving/main.ts' },
       store: { setup: NO_MODEL, file: 'bench/store.ts' },
       train: { setup: DEV, file: 'bench/train.ts' },
+      weights: { setup: DEV, file: 'bench/weights/main.ts' },
     },
   },
   lab: {

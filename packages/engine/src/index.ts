@@ -2,7 +2,7 @@ export type { EngineLimits } from './batching/engine-limits.ts';
 export { openTokenEngine } from './serving/open-token-engine.ts';
 export type { CacheLimits } from './serving/cache-size.ts';
 export { ServedModel, type RunnerSizes, type ServedModelOptions } from './serving/served-model.ts';
-export { inspectServedModel, type ModelMemory } from './serving/served-model-memory.ts';
+export { inspectServedModel, leastSamplingBytes, type ModelMemory } from './serving/served-model-memory.ts';
 export type { OpenTokenEngineOptions } from './serving/open-token-engine.ts';
 export { LlamaRunner } from './runner/llama-runner.ts';
 export { FlatLogits, KvFullError, StepBatch } from './runner/model-runner.ts';

@@ -51,8 +51,8 @@ export interface PagedDecoderOptions extends Pick<
 }
 
 const ADAPTERS_PER_BATCH = 64;
-/** Rows of a batch by quantised weights: above it the graphs' products are as fast. */
-const MAX_QUANTISED_ROWS = 4;
+/** Rows of a batch by quantised weights: above it the graphs' products are as fast, or expanding streamed weights. */
+const MAX_QUANTISED_ROWS = { resident: 4, streamed: 32 } as const;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 const KEPT_LOGIT_ROWS = 64;
 
@@ -84,6 +84,7 @@ export class PagedDecoder {
   readonly #steps: BlockSteps;
   /** Steps for batches of few rows; null if only the graphs compute. */
   #byQuantised: BlockSteps | null = null;
+  readonly #maxQuantisedRows: number;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   #logits: Float32Array;
@@ -160,11 +161,12 @@ export class PagedDecoder {
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
+    this.#maxQuantisedRows = MAX_QUANTISED_ROWS[weights instanceof StreamedMatrices ? 'streamed' : 'resident'];
     const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
     const ownBytes =
       stepBytes(weights, batchTokens, numThreads) +
       BlockBuffers.bytesFor(architecture, bufferRows) +
-      ProductSteps.bytesFor(architecture, MAX_QUANTISED_ROWS) +
+      ProductSteps.bytesFor(architecture, this.#maxQuantisedRows) +
       AdapterProducts.lowBytes(numThreads);
     const freeBytes = DecoderMemory.maxBytes - ownBytes;
     const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < freeBytes;
@@ -178,7 +180,7 @@ export class PagedDecoder {
       ? new ProductSteps(
           parts,
           { matrices: new QuantisedWeights(quantised, architecture, memory), products },
-          MAX_QUANTISED_ROWS,
+          this.#maxQuantisedRows,
           memory,
         )
       : null;
@@ -196,7 +198,7 @@ export class PagedDecoder {
     if (!this.#adapters.fits(batch.adapters as (DecoderAdapter | null)[])) return this.#runInParts(batch);
     this.#takePages(batch);
     this.#adapters.begin(adapters);
-    const few = batch.length <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
+    const few = batch.length <= this.#maxQuantisedRows ? this.#byQuantised : null;
     return this.#compute(batch, few ?? this.#steps);
   }
 
@@ -255,7 +257,7 @@ export class PagedDecoder {
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
       if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
-      const last = (numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null) ?? steps;
+      const last = (numLogits <= this.#maxQuantisedRows ? this.#byQuantised : null) ?? steps;
       const wanted = this.#wantedRows(batch, rows, last);
       this.#feedForward(numLayers - 1, wanted, last);
       return this.#head(numLogits, wanted, last);
@@ -328,10 +330,10 @@ export class PagedDecoder {
    * library's build.
    */
   #givesSameBits(few: BlockSteps): boolean {
-    const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS);
+    const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS.resident);
     const logitsOf = (steps: BlockSteps): Float32Array[] => {
       const rows: Float32Array[] = [];
-      for (const length of [Math.min(MAX_QUANTISED_ROWS, this.batchTokens), 1]) {
+      for (const length of [Math.min(MAX_QUANTISED_ROWS.resident, this.batchTokens), 1]) {
         batch.clear();
         const begun = this.#attention.tables.lengthOf(0);
         for (let i = 0; i < length; i++)

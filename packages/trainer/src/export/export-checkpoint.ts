@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
-import { type Architecture, fileDigest, type LoraConfig, readWeights } from '@trainyard/transformer';
+import { type Architecture, fileDigest, type LoraConfig, streamWeights } from '@trainyard/transformer';
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
@@ -189,7 +189,7 @@ async function runByLlama(
   return { logprobs: await llamaLogprobs(files, tokenIds, job.options), computedBy: 'llama.cpp' };
 }
 
-/** Values under the adapter and under the base model, whose weights are in memory only meanwhile. */
+/** Values under the adapter and under the base model, whose weights stay in their file. */
 async function trainerLogprobs(
   job: ExportJob,
   directory: string | null,
@@ -199,7 +199,7 @@ async function trainerLogprobs(
   const { source, architecture, request, options } = job;
   const { lora } = request;
   const { numThreads } = options;
-  const model = new OrtPolicyModel(architecture, readWeights(source, architecture), { lora, numThreads });
+  const model = new OrtPolicyModel(architecture, streamWeights(source, architecture), { lora, numThreads });
   try {
     const row = parityRow(tokenIds);
     const { logprobs: base } = await model.forward(row, { ...options, withoutAdapter: true });

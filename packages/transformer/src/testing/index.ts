@@ -4,6 +4,7 @@ export {
   TINY_ARCHITECTURES,
   type TinyName,
   TINY_CHAT_TEMPLATE,
+  tensorShapes,
   tinyTensors,
   writeTinyGguf,
 } from './tiny-gguf.ts';
