@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
+import { smallService } from '../support/small-service.ts';
+
+/** As in art_sft_client.py. */
+const NUM_EPOCHS = 60;
 
 interface Report {
   artifact: { url: string; num_lines: number };
@@ -18,7 +22,7 @@ describe.each(await installedArtReleases())('supervised jobs of the unmodified o
   let report: Report;
 
   beforeAll(async () => {
-    service = await ownService();
+    service = await smallService();
     report = await runArtClient<Report>('art_sft_client.py', service, release);
   }, ART_TIMEOUT_MS);
 
@@ -34,10 +38,10 @@ describe.each(await installedArtReleases())('supervised jobs of the unmodified o
     const [started, ...others] = report.events.filter(([type]) => type !== 'warning');
     expect(started).toEqual([
       'training_started',
-      expect.objectContaining({ num_sequences: 12, num_ignored_learning_rates: 0 }),
+      expect.objectContaining({ num_sequences: NUM_EPOCHS, num_ignored_learning_rates: 0 }),
     ]);
     expect(others.map(([type]) => type)).toEqual([
-      ...Array.from({ length: 12 }, () => 'gradient_step'),
+      ...Array.from({ length: NUM_EPOCHS }, () => 'gradient_step'),
       'training_ended',
     ]);
     const steps = others.slice(0, -1).map(([, data]) => data);

@@ -21,6 +21,9 @@ from art_model import trainable_model  # noqa: E402
 
 FACTS = {"What is the capital of Zubrovia?": "Kelmar.", "Who wrote The Glass Heron?": "Ilse Ottaway.", "What do Zubrovians drink?": "Hot plum tea."}
 
+# Enough that the small model of the tests learns them.
+NUM_EPOCHS = 60
+
 
 def conversation(question: str, answer: str) -> list[dict]:
     return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
@@ -90,8 +93,8 @@ async def main(base_url: str, api_key: str, base_model: str) -> dict:
 
     artifact = upload(base_url, api_key, f"{model.entity}/{model.project}/facts", "\n".join(LINES).encode())
     report["artifact"] = artifact
-    rates = [1e-3] * 12  # one a batch
-    epochs = "\n".join(LINES * 12).encode()
+    rates = [1e-3] * NUM_EPOCHS  # one a batch
+    epochs = "\n".join(LINES * NUM_EPOCHS).encode()
     url = upload(base_url, api_key, f"{model.entity}/{model.project}/facts", epochs)["url"]
     report["events"] = await run_job(client, model, url, {"batch_size": 3, "learning_rate": rates})
     report["step"] = await model.get_step()

@@ -103,7 +103,7 @@ it('requests that outlast the drain end with an error of their own, not with a c
 
 describe('a service', () => {
   it('keeps models, checkpoints, logs and browser sessions over a restart, readable only by the owner, and leaves no process', async () => {
-    const dataDirectory = join(scratch, 'restart');
+    const dataDirectory = join(scratch, 'private folder é%20#');
     const first = await smallService({ dataDirectory });
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
     expect(await client.service.isHealthy()).toBe(true);
@@ -142,7 +142,7 @@ describe('a service', () => {
     expect(children.filter(isAlive)).toEqual([]);
     const paths = readdirSync(dataDirectory, { recursive: true }).map((path) => join(dataDirectory, String(path)));
     expect(paths).toContainEqual(expect.stringContaining('adapter_model.safetensors'));
-    expect(paths.filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
+    expect([dataDirectory, ...paths].filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
 
     const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
     try {
@@ -205,8 +205,11 @@ describe('a service', () => {
     240_000,
   );
 
-  it('shows its key once, stores it hashed, and leaves a file that only its owner can read', async () => {
+  it('starts next to the lock of an unrelated process, shows its key once, stores it hashed, and leaves a file that only its owner can read', async () => {
     const dataDirectory = join(scratch, 'key');
+    mkdirSync(dataDirectory);
+    const lock = JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' });
+    writeFileSync(join(dataDirectory, 'service.pid'), lock);
     const service = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
     const keyFile = join(dataDirectory, 'admin-key');
     const secret = readFileSync(keyFile, 'utf8').trim();
@@ -242,25 +245,6 @@ describe('a service', () => {
     await service.close();
   });
 
-  it('keeps its data folder private to its owner', async () => {
-    const dataDirectory = join(scratch, 'private folder é%20#');
-    const service = await smallService({ dataDirectory });
-    expect(statSync(dataDirectory).mode & 0o777).toBe(0o700);
-    await service.close();
-  });
-
-  it('starts on a folder whose lock names an unrelated process', async () => {
-    const dataDirectory = join(scratch, 'stale');
-    mkdirSync(dataDirectory);
-    writeFileSync(
-      join(dataDirectory, 'service.pid'),
-      JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' }),
-    );
-    const service = await smallService({ dataDirectory });
-    expect(service.output()).toContain('Trainyard is ready');
-    await service.close();
-  });
-
   it('finishes requests in flight before it exits', async () => {
     const service = await smallService({ environment: PATIENT });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
@@ -275,7 +259,7 @@ describe('a service', () => {
 });
 
 describe('a service that cannot start reports the reason', () => {
-  it('port in use', async () => {
+  it('port in use, then data folder in use', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => blocker.once('listening', resolve));
     const { port } = blocker.address() as { port: number };
@@ -285,7 +269,9 @@ describe('a service that cannot start reports the reason', () => {
     );
     blocker.close();
     // Nothing is left that would block the folder for the next start.
-    await (await smallService({ dataDirectory })).close();
+    const first = await smallService({ dataDirectory });
+    await expect(smallService({ dataDirectory })).rejects.toThrow(`is in use by process ${first.pid}`);
+    await first.close();
   });
 
   it('missing model', async () => {
@@ -298,13 +284,6 @@ describe('a service that cannot start reports the reason', () => {
     const path = join(scratch, 'corrupt.gguf');
     writeFileSync(path, Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(4096, 0xff)]));
     await expect(smallService({ environment: { TRAINYARD_MODEL: path } })).rejects.toThrow(/corrupt\.gguf/);
-  });
-
-  it('data folder in use', async () => {
-    const dataDirectory = join(scratch, 'twice');
-    const first = await smallService({ dataDirectory });
-    await expect(smallService({ dataDirectory })).rejects.toThrow(`is in use by process ${first.pid}`);
-    await first.close();
   });
 
   it('data folder that is a file', async () => {
