@@ -62,7 +62,8 @@ function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: G
           {question === null ? null : <span className="group-question">{question}</span>}
         </h2>
         <span className="soft">
-          {rollouts.length} rollouts, {formatValue(worst)} to {formatValue(best)}, mean {formatValue(mean)}
+          {rollouts.length} {rollouts.length === 1 ? 'rollout' : 'rollouts'}, {formatValue(worst)} to{' '}
+          {formatValue(best)}, mean {formatValue(mean)}
         </span>
         {reason === null ? null : (
           <span title={outcomeWords(reason, isLog).long}>

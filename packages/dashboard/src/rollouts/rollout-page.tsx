@@ -1,7 +1,7 @@
 import './rollout-page.css';
 import { useQuery } from '@tanstack/react-query';
 import type { TrajectoryContent } from '@trainyard/sdk';
-import { Link, useSearchParams } from 'wouter';
+import { Link } from 'wouter';
 
 import { modelQuery } from '../api/models.ts';
 import { rolloutQuery } from '../api/rollouts.ts';
@@ -17,6 +17,7 @@ import { RolloutTokens } from './tokens/rollout-tokens.tsx';
 import { FoldedTurns } from './folded-turns.tsx';
 import { Ago } from '../components/time.tsx';
 import { Neighbours } from './table/neighbours.tsx';
+import { useAddress } from './table/use-address.ts';
 import { shownName } from '../components/shown-name.ts';
 
 const VIEWS = [
@@ -29,7 +30,7 @@ const VIEWS = [
 export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   const { data: rollout, error } = useQuery(rolloutQuery(rolloutId));
   const { data: named } = useQuery({ ...modelQuery(rollout?.model_id ?? ''), enabled: rollout !== undefined });
-  const [parameters] = useSearchParams();
+  const parameters = useAddress();
   const view = parameters.get('view') ?? '';
   const list = parameters.get('list');
   if (rollout === undefined)

@@ -32,7 +32,12 @@ export const MAX_OTHER_MODELS = 3;
 export function useChartView(): readonly [ChartView, (change: Partial<ChartView>) => void] {
   const [parameters, setParameters] = useSearchParams();
   const view = useMemo(() => readView(parameters), [parameters]);
-  return [view, (change) => setParameters(toParameters({ ...view, ...change }), { replace: !isZoom(change) })];
+  const change = (part: Partial<ChartView>) => {
+    const next = toParameters({ ...view, ...part });
+    // Charts with one cursor report the same zoom, and only the first is an entry of the history.
+    if (String(next) !== location.search.replace(/^\?/, '')) setParameters(next, { replace: !isZoom(part) });
+  };
+  return [view, change];
 }
 
 /** A zoom is undone by Back. */

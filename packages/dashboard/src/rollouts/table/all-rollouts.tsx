@@ -82,7 +82,7 @@ export function AllRollouts({ modelId, newest }: { modelId: string; newest: Traj
           rollouts={rollouts}
           columns={shown}
           view={view}
-          list={String(parameters)}
+          list={location.search.replace(/^\?/, '')}
           hasMore={hasNextPage}
           onEnd={more}
           onSort={(sort) => set(sortChanges(view, sort))}

@@ -1,12 +1,13 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { TrajectoryContent } from '@trainyard/sdk';
 import { useEffect, useMemo } from 'react';
-import { Link, useLocation, useSearchParams } from 'wouter';
+import { Link, useLocation } from 'wouter';
 
 import { useMorePages } from '../../api/more-pages.ts';
 import { rolloutTableQuery } from '../../api/rollouts.ts';
 import { formatCount } from '../../components/numbers.ts';
 import { readView } from './rollout-view.ts';
+import { useAddress } from './use-address.ts';
 
 /** Rollouts from the end of the loaded ones at which more are loaded. */
 const AHEAD = 5;
@@ -16,7 +17,7 @@ const AHEAD = 5;
  * the keys K and J.
  */
 export function Neighbours({ rollout }: { rollout: TrajectoryContent }) {
-  const [parameters] = useSearchParams();
+  const parameters = useAddress();
   const [, navigate] = useLocation();
   const list = parameters.get('list');
   const { id, model_id: modelId, job_id: job, log_id: log, group } = rollout;
