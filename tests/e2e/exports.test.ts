@@ -21,6 +21,13 @@ let service: OwnService;
 let client: Trainyard;
 let modelId: string;
 
+/** Every option that gives modules a rank or scale of their own. */
+const LORA = {
+  use_rslora: true,
+  rank_pattern: { 'layers.0.mlp.down_proj': 16, q_proj: 4 },
+  alpha_pattern: { 'layers.1.self_attn.v_proj': 4, up_proj: 8 },
+};
+
 async function start(): Promise<void> {
   service = await smallService({ dataDirectory, environment });
   environment['TRAINYARD_API_KEY'] = service.apiKey;
@@ -30,7 +37,7 @@ async function start(): Promise<void> {
 beforeAll(async () => {
   await start();
   const base = (await client.servedModels.list()).data[0]!.id;
-  modelId = (await client.models.register({ project: 'out', name: 'agent', base_model: base })).id;
+  modelId = (await client.models.register({ project: 'out', name: 'agent', base_model: base, lora: LORA })).id;
   const job = await client.trainingJobs.create({
     model_id: modelId,
     trajectory_groups: [await scoredGroup(client, 'agent')],
@@ -140,7 +147,12 @@ describe('an export', () => {
       const config = await bytes('adapter_config.json');
       const weights = await bytes('adapter_model.safetensors');
       const adapter = await client.adapters.import({ config, weights });
-      expect(adapter).toMatchObject({ status: 'ready', digest: finished.source_digest, lora: { rank: 8, alpha: 16 } });
+      expect(adapter).toMatchObject({
+        status: 'ready',
+        digest: finished.source_digest,
+        lora: { rank: 8, alpha: 16, ...LORA },
+      });
+      expect(JSON.parse(new TextDecoder().decode(config))).toMatchObject(LORA);
       expect(kept('adapters')).toHaveLength(1);
 
       const chat = { messages: [{ role: 'user', content: 'yes or no?' }], max_tokens: 12, temperature: 0, seed: 1 };

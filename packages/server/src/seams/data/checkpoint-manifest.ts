@@ -65,7 +65,14 @@ const isStep = (step: unknown): boolean => Number.isSafeInteger(step) && Number(
 
 function isLora(value: unknown): value is LoraShape {
   if (typeof value !== 'object' || value === null) return false;
-  const { rank, alpha, targets, initSeed } = value as Partial<Record<keyof LoraShape, unknown>>;
+  const shape = value as Partial<Record<keyof LoraShape, unknown>>;
+  const { rank, alpha, targets, initSeed, isRankStabilised = false, rankPattern = {}, alphaPattern = {} } = shape;
   const areNumbers = [rank, alpha, initSeed].every((number) => typeof number === 'number');
-  return areNumbers && Array.isArray(targets) && targets.every((target) => typeof target === 'string');
+  const areTargets = Array.isArray(targets) && targets.every((target) => typeof target === 'string');
+  return (
+    areNumbers && areTargets && typeof isRankStabilised === 'boolean' && [rankPattern, alphaPattern].every(isPattern)
+  );
 }
+
+const isPattern = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'number');

@@ -8,8 +8,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { manifestOf, writeManifest } from '../../seams/data/checkpoint-manifest.ts';
 import { type DataConfig, openData } from './open-data.ts';
 
-const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 3 };
+const SHAPE = {
+  isRankStabilised: true,
+  rankPattern: { 'layers.1.self_attn.v_proj': 2, q_proj: 4 },
+  alphaPattern: { v_proj: 3 },
+};
+const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 3, ...SHAPE };
 const PEFT = { peft_type: 'LORA', r: 4, lora_alpha: 8, target_modules: ['q_proj', 'v_proj'], bias: 'none' };
+const PEFT_SHAPE = { use_rslora: true, rank_pattern: SHAPE.rankPattern, alpha_pattern: SHAPE.alphaPattern };
 const REFUSED = { code: 'store.unavailable' };
 
 let folder: string;
@@ -70,7 +76,7 @@ async function train({ store, blobs }: { store: SqlStore; blobs: Blobs }, key: s
   const staged = await blobs.stageDirectory();
   writeFileSync(join(staged, 'digest'), `digest-${key}\n`);
   writeFileSync(join(staged, 'metrics.json'), JSON.stringify({ reward: 0.5, policy_loss: 0.25, loss: null }));
-  writeFileSync(join(staged, 'adapter_config.json'), JSON.stringify(PEFT));
+  writeFileSync(join(staged, 'adapter_config.json'), JSON.stringify({ ...PEFT, ...PEFT_SHAPE }));
   if (!isOld) writeManifest(staged, manifestOf(model, job, store.clock.now()));
   await store.files.announce(`checkpoints/${key}`);
   await blobs.commitDirectory(staged, `checkpoints/${key}`);
@@ -171,7 +177,7 @@ test('checkpoints of releases without a manifest become models of their own', as
     { step: 1, digest: 'digest-abcdefgh-1', metrics: { 'train/policy_loss': 0.25 } },
   ]);
   const model = await store.models.find('local', 'recovered', 'checkpoint-abcdefgh');
-  expect(model).toMatchObject({ baseModel: 'served/base', lora: { rank: 4, alpha: 8, targets: ['q', 'v'] } });
+  expect(model).toMatchObject({ baseModel: 'served/base', lora: { rank: 4, alpha: 8, targets: ['q', 'v'], ...SHAPE } });
 });
 
 test('a database with other blobs than its own is refused, and adopts them on request', async () => {
