@@ -73,6 +73,7 @@ try {
       const { others, ...figures } = await measured(path, count);
       const step = { shape: isReal ? `${name}, real` : name, parameters, cores: count, ...figures };
       rows.push({ step, others });
+      if (values.write) writeTable();
       process.stderr.write(
         `${step.shape} on ${count}: sampled ${figure(step.sampledPerSecond)} tok/s, trained ${figure(step.trainedPerSecond)} tok/s, a step ${figure(step.stepSeconds)} s\n`,
       );
@@ -84,7 +85,10 @@ try {
 }
 
 console.log(`\n${table(rows)}`);
-if (values.write) {
+if (values.write) console.log(`\nWritten to ${TABLE_FILE}; run npm run format`);
+
+/** After each row, so that a stopped run keeps its rows. */
+function writeTable(): void {
   // A quarter of a core of others already distorts a step.
   const isTrial = values.trial || rows.some(({ others }) => others === null || others > 0.25);
   const steps: MeasuredSteps = { machine: machineLine(), isTrial, rows: rows.map(({ step }) => step) };
@@ -94,9 +98,6 @@ import type { MeasuredSteps } from './predict-step.ts';
 export const MEASURED_STEPS: MeasuredSteps = ${JSON.stringify(steps, null, 2)};
 `;
   writeFileSync(TABLE_FILE, text);
-  console.log(
-    `\nWritten to ${TABLE_FILE}${isTrial ? ' as a trial: other processes were busy' : ''}; run npm run format`,
-  );
 }
 
 async function measured(
