@@ -203,7 +203,8 @@ describe('an export', () => {
       const found: Record<number, number> = {};
       const imported: string[] = [];
       for (const alpha of alphas) {
-        const changed = new TextEncoder().encode(JSON.stringify({ ...config, lora_alpha: alpha }));
+        const only = { lora_alpha: alpha, alpha_pattern: {} };
+        const changed = new TextEncoder().encode(JSON.stringify({ ...config, ...only }));
         const adapter = await client.adapters.import({ config: changed, weights });
         found[alpha] = Math.abs((await scoreOf(adapter.name)) - untouched);
         imported.push(adapter.id);
