@@ -74,7 +74,7 @@ CASES = {
     "olmo2": (Olmo2ForCausalLM, Olmo2Config, {}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "olmo3": (Olmo3ForCausalLM, Olmo3Config, {"num_hidden_layers": 5, "sliding_window": 37, "rope_scaling": YARN}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "mistral": (MistralForCausalLM, MistralConfig, {"sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
-    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }
 
@@ -111,9 +111,30 @@ def tokenizer_of(pre_tokenizer, prefers_whole_words, normalizes):
     return tokenizer
 
 
+def sentence_piece():
+    """Of a size that tests can have: every split of a piece into two others is a merge, as in real ones."""
+    special = ["<unk>", "<|im_start|>", "<|im_end|>"]
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    spaces = normalizers.Replace(" ", "▁")
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = spaces
+    trained.pre_tokenizer = pre_tokenizers.Split(Regex("▁+[^▁]*|[^▁]+"), "isolated")
+    trained.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=1500, show_progress=False))
+    pieces = sorted(trained.get_vocab(), key=trained.get_vocab().get)
+    vocab = {token: index for index, token in enumerate([*special, *bytes_, *pieces])}
+    merges = [
+        (piece[:at], piece[at:]) for piece in pieces for at in range(1, len(piece)) if piece[:at] in vocab and piece[at:] in vocab
+    ]
+    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = spaces
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
+    return tokenizer
+
+
 def write(name, case):
     model_class, config_class, fields, dtype, pre_tokenizer, prefers_whole_words, normalizes, shard_size = case
-    tokenizer = tokenizer_of(pre_tokenizer, prefers_whole_words, normalizes)
+    tokenizer = sentence_piece() if pre_tokenizer is None else tokenizer_of(pre_tokenizer, prefers_whole_words, normalizes)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
     # Larger than the vocabulary, as in real models.
     config = config_class(

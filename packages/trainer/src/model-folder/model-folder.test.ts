@@ -270,7 +270,11 @@ test.each<[string, () => void, RegExp]>([
     /SentencePiece tokenizer/,
   ],
   ['a unigram tokenizer', () => changeModel({ type: 'Unigram' }), /type "Unigram".*supported: BPE\. A GGUF file/],
-  ['BPE with byte fallback', () => changeModel({ byte_fallback: true }), /SentencePiece's BPE/],
+  [
+    'byte-level BPE that claims byte fallback',
+    () => changeModel({ byte_fallback: true }),
+    /pre-tokenizer "Sequence" .* SentencePiece's BPE/,
+  ],
   [
     'a normalizer',
     () => change('tokenizer.json', { normalizer: { type: 'Lowercase' } }),

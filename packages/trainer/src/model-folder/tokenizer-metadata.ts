@@ -1,9 +1,9 @@
 import { type GgufWritableValue, shown } from '@trainyard/native';
 import { isRecord, type FolderFiles } from './folder-files.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
+import type { Fields } from './config-fields.ts';
 import { preTokenizerName } from './pre-tokenizer.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
+import { isSentencePiece, sentencePieceMetadata } from './sentence-piece.ts';
 
 export const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json', 'generation_config.json'] as const;
 const [TOKENIZER_FILE, TOKENIZER_CONFIG_FILE, GENERATION_CONFIG_FILE] = TOKENIZER_FILES;
@@ -20,7 +20,7 @@ interface AddedToken {
 }
 
 /**
- * `tokenizer.ggml.*` of a byte-level BPE tokenizer.
+ * `tokenizer.ggml.*` of a BPE tokenizer: byte-level, or SentencePiece's.
  *
  * @param vocabSize of config.json; ids without a token become unused ones
  * @throws {ModelFolderError} with the type of an unsupported tokenizer
@@ -29,25 +29,44 @@ export function tokenizerMetadata(files: FolderFiles, vocabSize: number): Record
   if (!files.names.has(TOKENIZER_FILE)) throw missingTokenizer(files);
   const tokenizer = files.readJson(TOKENIZER_FILE);
   const model = bytePairModel(tokenizer);
-  refuseNormalizer(tokenizer['normalizer']);
-  const pre = preTokenizerName(tokenizer['pre_tokenizer'], model['ignore_merges'] === true);
   const added = addedTokens(tokenizer['added_tokens'] ?? [], vocabSize);
   const { tokens, types } = vocabulary(model['vocab'], added, vocabSize);
   const ids = specialIds(files, added, vocabSize);
   if (ids.eos === undefined)
     throw new ModelFolderError(`no end token is set: name it as \`eos_token\` in ${TOKENIZER_CONFIG_FILE}`);
+  const merges = mergePairs(model['merges']);
+  const unknown = tokens.indexOf(textOf(model['unk_token']) ?? '');
   return {
-    'tokenizer.ggml.model': 'gpt2',
-    'tokenizer.ggml.pre': pre,
-    'tokenizer.ggml.tokens': { array: { type: 'string', values: tokens } },
-    'tokenizer.ggml.token_type': { array: { type: 'i32', values: types } },
-    'tokenizer.ggml.merges': { array: { type: 'string', values: mergeTexts(model['merges']) } },
+    ...(isSentencePiece(model)
+      ? sentencePieceMetadata(tokenizer, merges, { tokens, types, unknown: unknown < 0 ? ids.unk : unknown })
+      : byteLevelMetadata(tokenizer, model, { tokens, types, merges })),
     ...idEntry('bos', ids.bos),
     ...idEntry('eos', ids.eos),
     ...idEntry('unknown', ids.unk),
     ...idEntry('padding', ids.pad),
     ...furtherEnds(files, ids.eos, tokens),
     ...addedAtEnds(files, tokenizer['post_processor'], vocabSize),
+  };
+}
+
+function byteLevelMetadata(
+  tokenizer: Fields,
+  model: Fields,
+  {
+    tokens,
+    types,
+    merges,
+  }: { tokens: readonly string[]; types: readonly number[]; merges: readonly (readonly [string, string])[] },
+): Record<string, GgufWritableValue> {
+  refuseNormalizer(tokenizer['normalizer']);
+  // A space in a half is GPT-2's letter for it.
+  const texts = merges.map((halves) => halves.map((half) => half.replaceAll(' ', 'Ġ')).join(' '));
+  return {
+    'tokenizer.ggml.model': 'gpt2',
+    'tokenizer.ggml.pre': preTokenizerName(tokenizer['pre_tokenizer'], model['ignore_merges'] === true),
+    'tokenizer.ggml.tokens': { array: { type: 'string', values: tokens } },
+    'tokenizer.ggml.token_type': { array: { type: 'i32', values: types } },
+    'tokenizer.ggml.merges': { array: { type: 'string', values: texts } },
   };
 }
 
@@ -62,10 +81,6 @@ function bytePairModel(tokenizer: Fields): Fields {
   const type = isRecord(model) ? model['type'] : undefined;
   if (!isRecord(model) || type !== 'BPE')
     throw unsupportedFolder(`the tokenizer type ${shown(type)} of ${TOKENIZER_FILE} is not supported; supported: BPE`);
-  if (model['byte_fallback'] === true)
-    throw unsupportedFolder(
-      `${TOKENIZER_FILE} has SentencePiece's BPE (\`byte_fallback\`), which is not supported; supported: byte-level BPE`,
-    );
   for (const name of ['continuing_subword_prefix', 'end_of_word_suffix'])
     if ((model[name] ?? '') !== '') throw unsupportedFolder(`\`${name}\` in ${TOKENIZER_FILE} is not supported`);
   return model;
@@ -129,14 +144,15 @@ function vocabulary(
   return { tokens: tokens.map((token, id) => token ?? `[PAD${id}]`), types };
 }
 
-/** `"left right"`, also from pairs; a space in a half is GPT-2's letter for it. */
-function mergeTexts(merges: unknown): string[] {
+/** Halves of each merge, from texts with a space between them or from pairs. */
+function mergePairs(merges: unknown): (readonly [left: string, right: string])[] {
   if (!Array.isArray(merges) || merges.length > MAX_MERGES)
     throw new ModelFolderError(`the model of ${TOKENIZER_FILE} must have a list of at most ${MAX_MERGES} merges`);
   return (merges as readonly unknown[]).map((merge) => {
-    if (typeof merge === 'string' && merge.indexOf(' ', 1) > 0) return merge;
+    const at = typeof merge === 'string' ? merge.indexOf(' ', 1) : -1;
+    if (typeof merge === 'string' && at > 0) return [merge.slice(0, at), merge.slice(at + 1)] as const;
     if (Array.isArray(merge) && merge.length === 2 && merge.every((half) => typeof half === 'string' && half !== ''))
-      return (merge as string[]).map((half) => half.replaceAll(' ', 'Ġ')).join(' ');
+      return [merge[0] as string, merge[1] as string] as const;
     throw new ModelFolderError(`a merge of ${TOKENIZER_FILE} must be two texts, got ${shown(merge)}`);
   });
 }
