@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { linearRange, logFloor, logRange } from './chart-range.ts';
+import { linearRange, logFloor, logRange, logTicks, placeRange } from './chart-range.ts';
 
 test.each([
   ['zeros', [0, 0], -0.05, 1.05],
@@ -14,6 +14,23 @@ test.each([
   const [from, to] = linearRange(min, max);
   expect(from).toBeCloseTo(low, 12);
   expect(to).toBeCloseTo(high, 12);
+});
+
+test('over several decades only powers of ten are drawn, at most six', () => {
+  const ticks = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, decade) =>
+      Array.from({ length: 9 }, (__, digit) => (digit + 1) * 10 ** (from + decade)),
+    ).flat();
+  const drawn = (from: number, to: number) => logTicks([...ticks(from, to), 10 ** to]).filter((tick) => tick !== null);
+  expect(drawn(0, 1)).toHaveLength(10);
+  expect(drawn(-6, -3).map(Math.log10)).toEqual([-6, -5, -4, -3]);
+  expect(drawn(-12, 0)).toHaveLength(5);
+});
+
+test('a single place is in the middle of its axis', () => {
+  expect(placeRange(7, 7)).toEqual([6, 8]);
+  expect(placeRange(0, 0)).toEqual([0, 1]);
+  expect(placeRange(0, 9)).toEqual([0, 9]);
 });
 
 test('a logarithmic axis has whole decades and the good values; 0 is a decade below the least value', () => {

@@ -35,3 +35,24 @@ export function logFloor(values: readonly number[]): number | null {
   const least = values.reduce((min, value) => (value > 0 ? Math.min(min, value) : min), Infinity);
   return Number.isFinite(least) ? 10 ** (Math.floor(Math.log10(least)) - 1) : null;
 }
+
+/** Range of the x axis; a single place is in the middle, but no axis starts below 0. */
+export function placeRange(min: number, max: number): [number, number] {
+  return min === max ? [Math.max(0, min - 1), min + 1] : [min, max];
+}
+
+/** Decades of a logarithmic axis with a line and a label; more would be a solid area. */
+const MAX_DECADES = 6;
+
+/** Ticks of a logarithmic axis that are drawn: over two decades and more only powers of ten; null for the others. */
+export function logTicks(ticks: readonly number[]): (number | null)[] {
+  const exponents = ticks.map((tick) => Math.log10(tick));
+  const isPower = (exponent: number) => Math.abs(exponent - Math.round(exponent)) < 1e-6;
+  const powers = exponents.filter(isPower).map(Math.round);
+  if (powers.length <= 2) return [...ticks];
+  const every = Math.ceil(powers.length / MAX_DECADES);
+  return ticks.map((tick, index) => {
+    const exponent = exponents[index]!;
+    return isPower(exponent) && (Math.round(exponent) - powers[0]!) % every === 0 ? tick : null;
+  });
+}

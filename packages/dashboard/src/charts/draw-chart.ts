@@ -3,7 +3,7 @@ import uPlot from 'uplot';
 import { formatTick, formatValue } from '../components/numbers.ts';
 import { columnsOf } from './chart-columns.ts';
 import type { ChartLine, GoodRange } from './chart-line.ts';
-import { linearRange, logRange } from './chart-range.ts';
+import { linearRange, logRange, logTicks, placeRange } from './chart-range.ts';
 import type { ThemeColors } from './theme-colors.ts';
 
 /** Two clicks within this time are a double click and not a pick, ms. */
@@ -58,7 +58,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
       // The label of the last place is centred on the right edge.
       padding: [8, 8 + (lastLabel.length * CHARACTER_WIDTH) / 2, 0, 0],
       scales: {
-        x: { time: false },
+        x: { time: false, range: (_chart, min, max) => placeRange(min, max) },
         y: isLog
           ? { distr: 3, range: (_chart, min, max) => logRange(min, max, good) }
           : { range: (_chart, min, max) => linearRange(...withGood(min, max, good)) },
@@ -73,6 +73,12 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
         },
         {
           ...axis,
+          ...(isLog
+            ? {
+                filter: (_chart: uPlot, ticks: number[]) => logTicks(ticks),
+                grid: { ...axis.grid, filter: (_chart: uPlot, ticks: number[]) => logTicks(ticks) },
+              }
+            : {}),
           size: 52,
           gap: 6,
           values: (_chart, values) => values.map((y) => labelOf(y, floor, hasZeros)),
