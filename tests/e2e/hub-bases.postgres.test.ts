@@ -15,6 +15,7 @@ const PAIRS = [
   { database: 'PostgreSQL', processes: 'one that does all', result: 'it fetches, serves and trains' },
   { database: 'PostgreSQL', processes: 'two that do all', result: 'one fetches by the job, the other for itself' },
   { database: 'PostgreSQL', processes: 'api, and engine,trainer', result: 'refused with the next step' },
+  { database: 'SQLite', processes: 'api, and engine,trainer', result: 'no such service: roles need PostgreSQL' },
 ] as const;
 const titleOf = (index: number) => `${PAIRS[index]!.database}, ${PAIRS[index]!.processes}: ${PAIRS[index]!.result}`;
 

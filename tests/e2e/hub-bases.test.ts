@@ -5,6 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask, followFetch, HUB_MODEL, HubOfTests, refusalOf, untilServed } from '../support/hub-bases.ts';
 import { smallService } from '../support/small-service.ts';
 
+/** The rest of a file. */
+const RANGE = /^bytes=\d{4,}-$/;
+
 let own: HubOfTests;
 beforeAll(async () => {
   own = await HubOfTests.open();
@@ -56,21 +59,33 @@ test('the service fetches a model that a client names, serves and trains it, als
     hub.requests.length = 0;
     await client.baseModels.fetch('org/other');
     await untilServed(client, 'org/other');
-    expect(hub.storageRequests().map(({ range }) => range)).toEqual([expect.stringMatching(/^bytes=\d{4,}-$/)]);
+    expect(hub.storageRequests().map(({ range }) => range)).toEqual([expect.stringMatching(RANGE)]);
+
+    // So does one that was killed with the service.
+    hub.add('org/third', own.files.folder);
+    hub.bytesPerSecond = 40_000;
+    await client.baseModels.fetch('org/third');
+    await expect
+      .poll(async () => (await statusOf('org/third'))?.done_bytes ?? 0, { interval: 50 })
+      .toBeGreaterThan(60_000);
+    process.kill(service.pid, 'SIGKILL');
   } finally {
     await service.stop();
   }
 
+  hub.bytesPerSecond = null;
   hub.requests.length = 0;
   const again = await smallService({
     dataDirectory: service.dataDirectory,
-    environment: { ...environment, TRAINYARD_API_KEY: service.apiKey, HF_HUB_OFFLINE: '1' },
+    environment: { ...environment, TRAINYARD_API_KEY: service.apiKey },
   });
   try {
     const client = new Trainyard({ baseUrl: again.url, apiKey: again.apiKey, maxRetries: 0 });
     await untilServed(client);
     expect((await ask(client, 'local/hub/tiny')).length).toBeGreaterThan(0);
-    expect(hub.requests).toEqual([]);
+    await untilServed(client, 'org/third');
+    expect(await ask(client, 'org/third')).toBe('length');
+    expect(hub.storageRequests().map(({ range }) => range)).toEqual([expect.stringMatching(RANGE)]);
   } finally {
     await again.close();
   }

@@ -78,7 +78,19 @@ test('models of the hub are pulled, served and asked', async () => {
   expect(one).toEqual(other);
   await run('chat Qwen/Qwen3-0.6B');
   expect(await service.end('SIGTERM')).toBe(0);
+
+  const naming = await next('serve --model Qwen/Qwen3-0.6B-GGUF').ready();
+  await run('hi.jsonl');
+  expect(await run('sft hi.jsonl')).toMatch(/^done: the model is at step 1/m);
+  expect(await naming.end('SIGTERM')).toBe(0);
+  // The cache had all files.
   expect(hub.storageRequests().length).toBe(numDownloads);
+
+  expect(await run('models bases list')).toMatch(/Qwen\/Qwen3-0\.6B-GGUF[^]*Qwen--Qwen3-0\.6B\.\w{8}\.gguf/);
+  await run('models bases remove Qwen/Qwen3-0.6B-GGUF');
+  expect(readdirSync(env.HF_HUB_CACHE)).toEqual(['models--Qwen--Qwen3-0.6B']);
+  rmSync(env.HF_HUB_CACHE, { recursive: true });
+  expect(await run('models bases remove --orphans')).toMatch(/^removed Qwen--Qwen3-0\.6B\.\w{8}\.gguf /m);
 }, 300_000);
 
 test('a folder is served, trained and exported as a folder that is served again', async () => {
