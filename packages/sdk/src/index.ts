@@ -27,6 +27,8 @@ export type {
   AdapterObject,
   ApiKeyObject,
   ArtifactObject,
+  BaseModelList,
+  BaseModelObject,
   ChatCompletion,
   ChatCompletionChoice,
   ChatCompletionChunk,

@@ -11,6 +11,7 @@ import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { Progress } from '../components/progress.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
+import { HubModels } from './hub-models.tsx';
 import { countOf, PoolMembers } from './pool-members.tsx';
 
 type Host = HostsObject['sampling']['hosts'][number];
@@ -51,6 +52,7 @@ export function SystemPage() {
               <HostCard key={host.base_model} host={host} />
             ))}
           </div>
+          <HubModels />
           <p className="soft">
             <a href="/docs">Every route of the API</a> · <a href="/openapi.json">OpenAPI document</a> ·{' '}
             <a href="/metrics">Metrics for Prometheus</a>
