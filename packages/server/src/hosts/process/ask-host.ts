@@ -11,11 +11,13 @@ export interface HostQuestion {
   /** See `SupervisedHostOptions.secrets`; default: none. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
+  /** Ends the host early. */
+  readonly signal?: AbortSignal;
 }
 
 /**
  * One answer from a child process, which has ended, with all its memory, when the promise settles.
- * @throws {ServerError} `server.host_failed_to_start`, with the host's reason
+ * @throws {ServerError} `server.host_failed_to_start`, with the host's reason; the reason of an aborted signal
  */
 export async function askHost<Answer extends object>({
   name,
@@ -24,6 +26,7 @@ export async function askHost<Answer extends object>({
   file,
   secrets = {},
   log,
+  signal,
 }: HostQuestion): Promise<Answer> {
   let answer: Answer | null = null;
   const host = new SupervisedHost<Shutdown, Answered<Answer>>({
@@ -38,9 +41,16 @@ export async function askHost<Answer extends object>({
     onLost: () => undefined,
     log,
   });
+  signal?.throwIfAborted();
+  const end = () => void host.close();
+  signal?.addEventListener('abort', end, { once: true });
   try {
     await host.start();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
   } finally {
+    signal?.removeEventListener('abort', end);
     await host.close();
   }
   if (answer === null) throw new Error(`the host '${name}' ended without a reply`);

@@ -1,5 +1,6 @@
 import type { Store } from '@trainyard/store';
 
+import { copyInChild } from '../../hosts/pool/copy-in-child.ts';
 import { PullWorker } from '../../jobs/kinds/pull-worker.ts';
 import type { HubBases } from '../../seams/contract/hub-bases.ts';
 import { dataPaths } from '../../seams/data/data-directory.ts';
@@ -9,7 +10,6 @@ import { ServedHubBases } from './hub-bases.ts';
 import type { JobWorkers } from './job-workers.ts';
 import type { AddBaseModel } from './open-inference.ts';
 import type { OpenModelFiles } from './open-model-files.ts';
-import { prepareModel } from './prepare-models.ts';
 
 export interface Pulls {
   readonly bases: HubBases;
@@ -34,17 +34,26 @@ export function openPulls(
 ): Pulls {
   const { store, servedIds, addBaseModel, modelFiles, workers, log } = parts;
   const { models: directory } = dataPaths(config.dataDirectory);
+  const open = async (id: string, given: string, signal: AbortSignal) => {
+    signal.throwIfAborted();
+    const { model: forAll } = config.hubAccess;
+    const { path } = await copyInChild({ path: given, chatTemplate: forAll.chatTemplate, directory }, { log, signal });
+    const model = { ...forAll, id, path, hub: null, vllmUrls: [] };
+    modelFiles.add(model);
+    await addBaseModel(model);
+    workers.addBaseModel(id);
+    workers.notify();
+  };
+  // One after the other: two names may mean one folder, whose copy has one writer.
+  let last: Promise<unknown> = Promise.resolve();
   const bases = new ServedHubBases({
     store,
     access: config.hubAccess,
     served: servedIds,
-    open: async (id, path, signal) => {
-      const given = { ...config.hubAccess.model, id, path, hub: null, vllmUrls: [] };
-      const model = await prepareModel(given, directory, { log, signal });
-      modelFiles.add(model);
-      await addBaseModel(model);
-      workers.addBaseModel(id);
-      workers.notify();
+    open: (...given) => {
+      const opened = last.then(() => open(...given));
+      last = opened.catch(() => undefined);
+      return opened;
     },
     worker: { notify: () => worker.notify(), cancelJob: (jobId) => worker.cancelJob(jobId) },
     log,

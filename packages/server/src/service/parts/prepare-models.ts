@@ -15,26 +15,18 @@ import type { ModelConfig } from '../settings/model-settings.ts';
 export async function prepareModels(config: ServiceConfig, log: Log): Promise<ServiceConfig> {
   const { models: directory } = dataPaths(config.dataDirectory);
   const models: ModelConfig[] = [];
-  for (const model of config.models) models.push(await prepareModel(model, directory, { log }));
+  for (const model of config.models) models.push({ ...model, path: await prepare(model, directory, log) });
   return { ...config, models };
 }
 
-/** The same for one model. @throws {ServerError} */
-export async function prepareModel(
-  model: ModelConfig,
-  directory: string,
-  { log, signal }: { readonly log: Log; readonly signal?: AbortSignal },
-): Promise<ModelConfig> {
-  const { id, path, chatTemplate } = model;
+async function prepare({ id, path, chatTemplate }: ModelConfig, directory: string, log: Log): Promise<string> {
   try {
     const source = copySource(path, chatTemplate);
-    if (source === null) return model;
-    const copy = await modelCopy(source, {
+    if (source === null) return path;
+    return await modelCopy(source, {
       directory,
-      ...(signal && { signal }),
       onCopy: (copy, sizeBytes) => log(`making ${copy} of ${id} (${Math.ceil(sizeBytes / 1e6)} MB), once`),
     });
-    return { ...model, path: copy };
   } catch (error) {
     if (error instanceof TrainerError) throw new ServerError('server.data_directory_unusable', error.message);
     throw modelFault(path, error);
