@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { BaseModelObject } from '@trainyard/sdk';
 import { type FormEvent, useState } from 'react';
 
-import { baseModelsQuery, cancelBaseModel, fetchBaseModel } from '../api/base-models.ts';
+import { baseModelsQuery, cancelBaseModel, fetchBaseModel } from './fetched-models.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { useToast } from '../components/actions/toasts.tsx';
 import { Button } from '../components/button.tsx';

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 
-import { client } from './client.ts';
-import { queryClient } from './query-client.ts';
+import { client } from '../api/client.ts';
+import { queryClient } from '../api/query-client.ts';
 
 const POLL_MS = 2_000;
 
