@@ -137,7 +137,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     await page.getByRole('menuitem', { name: 'Hide' }).click();
     await expect.poll(() => card('Solved').count(), WAIT).toBe(0);
     for (const axis of ['trained tokens', 'hours', 'gradient steps']) {
-      await page.getByLabel('Over').selectOption(axis);
+      await page.getByRole('combobox', { name: 'Over' }).selectOption(axis);
       await card('words').locator('canvas').waitFor(WAIT);
     }
     expect(await faultsOf(page)).toEqual([]);
