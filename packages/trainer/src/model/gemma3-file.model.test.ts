@@ -55,6 +55,39 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
     );
   });
 
+  test('streamed weights in Q5_0, Q4_K and Q6_K give the bits of resident ones', async () => {
+    const ids = tokenIds.slice(0, 40);
+    const positions = Int32Array.from(ids.keys());
+    const parents = positions.map((i) => i - 1);
+    const row = { tokenIds: ids, positions, parents, sources: positions.subarray(0, -1), targets: ids.subarray(1) };
+    const found = [];
+    for (const weights of ['resident', 'streamed'] as const) {
+      const model = await OrtPolicyModel.load({ modelPath, numThreads: 2, weights });
+      const { logprobs } = await model.forward(row);
+      found.push({ trained: logprobs.slice(), sampled: sampledRows(weights, ids) });
+      model.close();
+    }
+    expect(found[1]).toEqual(found[0]);
+  });
+
+  /** Logits after the last of a prompt, and of one step more. */
+  function sampledRows(weights: 'resident' | 'streamed', ids: Int32Array): Float32Array[] {
+    const sizes = { capacityTokens: 128, maxSequences: 1, batchTokens: 64, numThreads: 2 };
+    const decoder = PagedDecoder.open(modelPath, { ...sizes, weights });
+    const last = ids.length - 1;
+    const rows = [
+      [0, last],
+      [last, last + 1],
+    ].map(([first, end]) => {
+      const batch = new DecoderBatch<never>(64);
+      for (let position = first!; position < end!; position++)
+        batch.add({ token: ids[position]!, position, sequence: 0, wantsLogits: position === end! - 1 }, null);
+      return decoder.run(batch).row(0).slice();
+    });
+    decoder.close();
+    return rows;
+  }
+
   test('trainer and sampler agree, and llama.cpp with them but for its table of GELU', async () => {
     const targets = tokenIds.subarray(1);
     const model = await OrtPolicyModel.load({ modelPath, numThreads: 2 });
