@@ -1,5 +1,5 @@
 /**
- * Resident against streamed weights:   npm run bench -- weights [--shape default|0.6B|1.7B] [--rounds 3] [--only memory|speed]
+ * Resident against streamed weights:   npm run bench -- weights [--shape default|0.6B|1.7B] [--rounds 3] [--only memory|speed] [--mode streamed]
  *
  * Memory: a service samples a group of eight and trains it, once per mode; peak memory of its processes against the
  * prediction. Speed: the trainer and the decoder alone, both modes in turns in one process; only ratios within a round
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     /** One mode, for models of which only one fits. */
     mode: { type: 'string' },
+    'completion-tokens': { type: 'string', default: '64' },
   },
 });
 const modes = MODES.filter((mode) => values.mode === undefined || mode === values.mode);
@@ -35,7 +36,11 @@ console.log(`${machineLine()}; ${values.shape} (${path})`);
 
 if (values.only !== 'speed') {
   for (const mode of modes) {
-    const { byProcess, peakBytes, predictedBytes, seconds } = await measureMemory(path, mode);
+    const { byProcess, peakBytes, predictedBytes, seconds } = await measureMemory(
+      path,
+      mode,
+      Number(values['completion-tokens']),
+    );
     const parts = byProcess.map(({ name, bytes }) => `${name} ${megabytes(bytes)}`).join(', ');
     console.log(
       `memory, ${mode}: peak ${megabytes(peakBytes)} (${parts}), predicted ${megabytes(predictedBytes)}: ` +

@@ -13,10 +13,9 @@ import { processesBelow } from '../machine.ts';
 /** One word of the random models and of the default one is about a token. */
 const PROMPT = Array.from({ length: 350 }, (_, i) => ['sea', 'ship', 'log', 'tide', 'wind'][(i * i) % 5]).join(' ');
 const NUM_SEQUENCES = 8;
-const COMPLETION_TOKENS = 64;
 const PROMPT_TOKENS = 384;
 /** The process of the API. */
-const SERVICE_BYTES = 200e6;
+const SERVICE_BYTES = 275e6;
 
 export interface ServiceMemory {
   readonly byProcess: readonly { readonly name: string; readonly bytes: number }[];
@@ -27,7 +26,11 @@ export interface ServiceMemory {
 }
 
 /** Samples a group of eight and trains it on a service of its own. */
-export async function measureMemory(modelPath: string, weights: WeightsMode): Promise<ServiceMemory> {
+export async function measureMemory(
+  modelPath: string,
+  weights: WeightsMode,
+  completionTokens: number,
+): Promise<ServiceMemory> {
   const environment = { TRAINYARD_MODEL: modelPath, TRAINYARD_MODEL_ID: 'base', TRAINYARD_WEIGHTS: weights };
   const service = await ownService({ environment });
   try {
@@ -40,7 +43,7 @@ export async function measureMemory(modelPath: string, weights: WeightsMode): Pr
         model: `${model.entity}/${model.project}/${model.name}`,
         messages: [{ role: 'user', content: PROMPT }],
         n: NUM_SEQUENCES,
-        max_tokens: COMPLETION_TOKENS,
+        max_tokens: completionTokens,
         ignore_eos: true,
         seed: 1,
       },
@@ -58,7 +61,7 @@ export async function measureMemory(modelPath: string, weights: WeightsMode): Pr
     return {
       byProcess,
       peakBytes: byProcess.reduce((sum, { bytes }) => sum + bytes, 0),
-      predictedBytes: predicted(modelPath, weights),
+      predictedBytes: predicted(modelPath, weights, PROMPT_TOKENS + NUM_SEQUENCES * completionTokens),
       seconds: { sampling: (sampledAt - startedAt) / 1000, training: (trainedAt - sampledAt) / 1000 },
     };
   } finally {
@@ -66,10 +69,9 @@ export async function measureMemory(modelPath: string, weights: WeightsMode): Pr
   }
 }
 
-function predicted(modelPath: string, weights: WeightsMode): number {
+function predicted(modelPath: string, weights: WeightsMode, numTokens: number): number {
   using file = GgufFile.open(modelPath);
   const { numLayers, numKvHeads, headSize } = readArchitecture(file);
-  const numTokens = PROMPT_TOKENS + NUM_SEQUENCES * COMPLETION_TOKENS;
   const cacheBytes = 2 * 4 * numLayers * numKvHeads * headSize * numTokens;
   const training = predictTraining(modelPath, { weights, numThreads: 2, numTokens })!;
   return SERVICE_BYTES + leastSamplingBytes(file, weights) + cacheBytes + totalTrainingBytes(training.memory);

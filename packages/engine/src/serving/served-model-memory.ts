@@ -21,8 +21,8 @@ export interface ModelMemory {
 }
 
 /** Node, the computing library and its buffers: measured with the default model, rounded up. */
-const RUNTIME_BYTES = 200e6;
-/** Logits of the rows of a batch, 4 bytes each. */
+const RUNTIME_BYTES = 290e6;
+/** Logits of the rows of a batch, 4 bytes each. With fewer rows, the texts of the tokens take the rest. */
 const LOGIT_BYTES_PER_TOKEN = 1024 * 4;
 /**
  * Without flash attention: one head's scores per cell for the rows that llama.cpp computes at once, 4 bytes
@@ -65,9 +65,9 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
   };
 }
 
-/** Memory of a model's process without keys and values and logits, bytes. */
+/** Memory of the process of a model of the graphs in single precision, without keys and values, bytes. */
 export const leastSamplingBytes = (file: GgufFile, weights: WeightsMode): number =>
-  RUNTIME_BYTES + graphWeightBytes(file, 'f32', weights);
+  RUNTIME_BYTES + readArchitecture(file).vocabSize * LOGIT_BYTES_PER_TOKEN + graphWeightBytes(file, 'f32', weights);
 
 /**
  * Streamed, only quantised weights for batches of few rows. In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the

@@ -62,6 +62,8 @@ const HEAD_ROWS = 256;
 // Size of one [rows, C] matrix, so that later operations find the logits in the cache.
 const MATRIX_BYTES = 4 * 1024 ** 2;
 const MIN_COLUMNS = 512;
+/** Numbers of a part of the vocabulary: bounds the memory of streamed ones if few tokens are trained. */
+export const MAX_PART_VALUES = 2 ** 23;
 
 export function planRow(
   row: PackedRow,
@@ -96,7 +98,7 @@ export function planRow(
   const sources = spans(row.sources, MAX_SPAN_GAP);
   const targets = equalPieces(row.targets.length, numLanes);
   const { hasFixedVocabularyParts: hasFixedParts = false } = options;
-  const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes, hasFixedParts);
+  const vocabulary = vocabularyParts(row.targets.length, architecture, numLanes, hasFixedParts);
   const lanes = laneRanges(costs, numLanes).map((range, lane): LaneShare => {
     const own = clipped(sources, range);
     const queries = blocksOf([range]);
@@ -145,14 +147,15 @@ function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
 /** Lanes get equal numbers of parts if there are enough columns. */
 function vocabularyParts(
   numTargets: number,
-  vocabSize: number,
+  { vocabSize, hiddenSize }: Architecture,
   numLanes: number,
   hasFixedParts: boolean,
 ): LaneShare['vocabulary'][] {
   const lanes = Array.from({ length: numLanes }, (): LaneShare['vocabulary'][number][] => []);
   for (const targets of ranges({ start: 0, end: numTargets }, HEAD_ROWS)) {
     const numRows = hasFixedParts ? HEAD_ROWS : targets.end - targets.start;
-    const most = Math.max(MIN_COLUMNS, Math.floor(MATRIX_BYTES / (4 * numRows)));
+    const fitting = Math.min(Math.floor(MATRIX_BYTES / (4 * numRows)), Math.floor(MAX_PART_VALUES / hiddenSize));
+    const most = Math.max(MIN_COLUMNS, fitting);
     const numParts = numLanes * Math.ceil(vocabSize / (numLanes * most));
     // An odd number of cache lines: rows a multiple of 4 KiB apart map to the same few places of the cache, which
     // cost a third of the speed.

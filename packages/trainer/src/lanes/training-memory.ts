@@ -12,6 +12,7 @@ import {
   Workspace,
 } from '@trainyard/transformer';
 import { Activations } from './activations.ts';
+import { MAX_PART_VALUES } from './row-plan.ts';
 
 export interface TrainingMemory {
   /** Frozen weights in memory. */
@@ -22,15 +23,15 @@ export interface TrainingMemory {
   readonly processBytes: number;
 }
 
-/** Node with the libraries, and its tokenizer per token of the vocabulary: measured. */
-const RUNTIME_BYTES = 130e6;
+/** Node with the libraries and a job's files, and the tokenizer per token of the vocabulary: measured. */
+const RUNTIME_BYTES = 240e6;
 const BYTES_PER_VOCABULARY_TOKEN = 800;
 /** Value, gradient, two moments and the layout of the graphs, 4 bytes each. */
 const BYTES_PER_ADAPTER_PARAMETER = 20;
 /** Temporaries of a lane's backward over 256 tokens, in arrays of the width of a block: measured. */
 const TEMPORARY_ROWS = 256 * 12;
-/** Rows of the vocabulary that a lane expands at once, with the slack of its scratch: at most. */
-const HEAD_ROWS = 1.25 * 4096;
+/** Slack of a lane's scratch for a part of the vocabulary. */
+const SCRATCH_SLACK = 1.25;
 
 /**
  * Peak memory of the trainer's process, predicted from a file's header.
@@ -59,7 +60,7 @@ export function trainingMemory(
     return lora.rank * (dims.in + dims.out);
   }
   const temporaries = 4 * TEMPORARY_ROWS * (feedForwardSize + hiddenSize) * numLanes;
-  const headBytes = isStreamed ? 4 * Math.min(vocabSize, HEAD_ROWS) * hiddenSize * numLanes : 0;
+  const headBytes = isStreamed ? 4 * SCRATCH_SLACK * Math.min(vocabSize * hiddenSize, MAX_PART_VALUES) * numLanes : 0;
   return {
     weightBytes: isStreamed ? 0 : numLayers * blockBytes + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2),
     rowBytes:
