@@ -1,20 +1,21 @@
 /**
- * Resident against streamed weights:   npm run bench -- weights [--shape default|0.6B|1.7B] [--rounds 3] [--only memory|speed] [--mode streamed]
+ * Resident against streamed weights:   npm run bench -- weights [--shape default|135M|270M|0.6B|1.7B] [--rounds 3] [--only memory|speed] [--mode streamed]
  *
  * Memory: a service samples a group of eight and trains it, once per mode; peak memory of its processes against the
  * prediction. Speed: the trainer and the decoder alone, both modes in turns in one process; only ratios within a round
  * mean something while other programs run.
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { defaultModelPath } from '../../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu } from '../machine.ts';
+import { SHAPES } from '../models/shapes.ts';
+import { writeRandomModel } from '../models/write-random-model.ts';
 import { DecoderTimes } from './decoder-times.ts';
 import { measureMemory } from './service-memory.ts';
-import { SHAPES, type ShapeName, writeShapedModel } from './shaped-model.ts';
 import { trainerTimes } from './trainer-times.ts';
 
 const MODES = ['resident', 'streamed'] as const;
@@ -70,11 +71,12 @@ process.exit(0);
 
 function modelPath(name: string): string {
   if (name === 'default') return defaultModelPath();
-  if (!Object.hasOwn(SHAPES, name)) throw new Error(`--shape must be default or ${Object.keys(SHAPES).join(', ')}`);
+  const shape = SHAPES[name];
+  if (shape === undefined) throw new Error(`--shape must be default or ${Object.keys(SHAPES).join(', ')}`);
   const directory = join(tmpdir(), 'trainyard-shapes');
   mkdirSync(directory, { recursive: true });
   const file = join(directory, `${name}.Q4_0.gguf`);
-  writeShapedModel(file, name as ShapeName);
+  if (!existsSync(file)) writeRandomModel(defaultModelPath(), shape, file);
   return file;
 }
 

@@ -2,10 +2,9 @@ import assert from 'node:assert';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { HeaderWriter } from './gguf-header-writer.ts';
 import type { GgufWritableValue } from './gguf-header-writer.ts';
-import { TENSOR_TYPES, type TensorType } from './tensor-types.ts';
 
-/** Types in which values are stored; `f16` rounds to the nearest, ties to even. Others are given as bytes. */
-export type GgufStoredType = 'f32' | 'f16' | 'bf16' | 'q4_0';
+/** Types in which values are stored; `f16` rounds to the nearest, ties to even. `bf16` tensors are given as bytes. */
+export type GgufStoredType = 'f32' | 'f16' | 'bf16';
 
 export interface GgufTensorShape {
   readonly name: string;
@@ -16,9 +15,11 @@ export interface GgufTensorShape {
 
 const VERSION = 3;
 const ALIGNMENT = 32;
-const TYPES = Object.fromEntries(TENSOR_TYPES.values().map((type) => [type.name, type])) as Readonly<
-  Record<GgufStoredType, TensorType>
->;
+const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
+  f32: { id: 0, bytes: 4 },
+  f16: { id: 1, bytes: 2 },
+  bf16: { id: 30, bytes: 2 },
+};
 // Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
 
@@ -48,7 +49,7 @@ export class GgufWriter implements Disposable {
       for (const dim of dims) header.value('u64', dim);
       header.value('u32', TYPES[type].id);
       header.value('u64', offset);
-      offset += padded(sizeOf(dims, type));
+      offset += padded(numElements(dims) * TYPES[type].bytes);
     }
     this.#descriptor = openSync(path, 'wx');
     const bytes = header.bytes();
@@ -60,7 +61,7 @@ export class GgufWriter implements Disposable {
   add(data: Float32Array): void {
     const { name, dims, type } = this.#next();
     assert(numElements(dims) === data.length, `tensor ${name} of [${dims.join(', ')}] has ${data.length} values`);
-    assert(type === 'f32' || type === 'f16', `tensor ${name} is ${type}, which is written as bytes`);
+    assert(type !== 'bf16', `tensor ${name} is bf16, which is written as bytes`);
     this.addBytes(type === 'f32' ? [new Uint8Array(data.buffer, data.byteOffset, data.byteLength)] : halves(data));
   }
 
@@ -72,7 +73,7 @@ export class GgufWriter implements Disposable {
       this.#write(piece);
       length += piece.length;
     }
-    assert(length === sizeOf(dims, type), `tensor ${name} of [${dims.join(', ')}]: ${length} bytes`);
+    assert(length === numElements(dims) * TYPES[type].bytes, `tensor ${name} of [${dims.join(', ')}]: ${length} bytes`);
     this.#pad(length);
     this.#numWritten += 1;
   }
@@ -109,12 +110,6 @@ export class GgufWriter implements Disposable {
 function* halves(data: Float32Array): Generator<Uint8Array> {
   for (let at = 0; at < data.length; at += PIECE_VALUES)
     yield new Uint8Array(new Float16Array(data.subarray(at, at + PIECE_VALUES)).buffer);
-}
-
-function sizeOf(dims: readonly number[], type: GgufStoredType): number {
-  const { blockBytes, blockLength } = TYPES[type];
-  assert(dims[0]! % blockLength === 0, `rows of ${dims[0]} values are not whole blocks of ${type}`);
-  return (numElements(dims) / blockLength) * blockBytes;
 }
 
 const numElements = (dims: readonly number[]): number => dims.reduce((product, dim) => product * dim, 1);

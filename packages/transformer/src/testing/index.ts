@@ -4,7 +4,6 @@ export {
   TINY_ARCHITECTURES,
   type TinyName,
   TINY_CHAT_TEMPLATE,
-  tensorShapes,
   tinyTensors,
   writeTinyGguf,
 } from './tiny-gguf.ts';

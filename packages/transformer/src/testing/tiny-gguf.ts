@@ -4,7 +4,6 @@ import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
 import { NORM_TENSORS } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
-import { LINEAR_NAMES } from '../model/lora-config.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
@@ -164,27 +163,6 @@ function byteToken(byte: number): string {
   if (prints(byte)) return String.fromCodePoint(byte);
   const rank = Array.from({ length: byte }, (_, code) => code).filter((code) => !prints(code)).length;
   return String.fromCodePoint(256 + rank);
-}
-
-/** Tensors of a file with tied embeddings: names and ggml dimensions. */
-export function tensorShapes(a: Architecture): { readonly name: string; readonly dims: readonly number[] }[] {
-  const { hiddenSize, headSize } = a;
-  return [
-    { name: 'token_embd.weight', dims: [hiddenSize, a.vocabSize] },
-    { name: 'output_norm.weight', dims: [hiddenSize] },
-    ...Array.from({ length: a.numLayers }, (_, layer) =>
-      [
-        ...['attn_norm', 'ffn_norm'].map((name) => ({ name, dims: [hiddenSize] })),
-        ...(a.queryKeyNorm === 'head'
-          ? ['attn_q_norm', 'attn_k_norm'].map((name) => ({ name, dims: [headSize] }))
-          : []),
-        ...LINEAR_NAMES.map((linear) => {
-          const dims = linearDims(a, linear);
-          return { name: GGUF_LINEARS[linear], dims: [dims.in, dims.out] };
-        }),
-      ].map(({ name, dims }) => ({ name: `blk.${layer}.${name}.weight`, dims })),
-    ).flat(),
-  ];
 }
 
 /** Random weights in the file layout of that architecture. */
