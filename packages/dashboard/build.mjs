@@ -11,7 +11,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = resolve(FOLDER, '../..');
@@ -102,6 +102,7 @@ async function bundle(folder) {
     .replace('STYLE', `/assets/${basename(cssBundle)}`)
     .replace('WORKER', `/assets/${basename(worker)}`);
   await writeFile(join(folder, 'index.html'), page);
+  await writeBrotli(join(folder, 'assets'));
   return { inputs: metafile.inputs, outputs: { ...metafile.outputs, ...ofWorker.outputs } };
 }
 
@@ -123,9 +124,24 @@ function licencesOf(inputs) {
     .join('\n\n');
 }
 
+/**
+ * Writes a compressed copy next to each asset: at a start of the service it would take a third of a second.
+ *
+ * @param {string} assets folder
+ */
+async function writeBrotli(assets) {
+  // 9: the largest quality is 7 % smaller, and takes 5 s.
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+  for (const name of readdirSync(assets)) {
+    const content = await readFile(join(assets, name));
+    await writeFile(join(assets, `${name}.br`), brotliCompressSync(content, { params }));
+  }
+}
+
 /** @param {string} folder of a build */
 function gzipBytesOf(folder) {
-  const files = readdirSync(join(folder, 'assets')).map((name) => readFileSync(join(folder, 'assets', name)));
+  const names = readdirSync(join(folder, 'assets')).filter((name) => !name.endsWith('.br'));
+  const files = names.map((name) => readFileSync(join(folder, 'assets', name)));
   return files.reduce((sum, content) => sum + gzipSync(content, { level: 9 }).length, 0);
 }
 

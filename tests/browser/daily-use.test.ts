@@ -66,6 +66,18 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await expectFit();
   });
 
+  test('runs are compared by filter, with the settings that differ and a baseline', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/models?q=s');
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.waitForURL(/compare\?q=s/);
+    await page.getByText('2 runs').waitFor();
+    await page.getByRole('heading', { name: 'Settings that differ' }).waitFor();
+    await page.getByLabel('Baseline').selectOption({ label: 'short-answers' });
+    await page.getByText('To the baseline').waitFor();
+    await expectFit();
+  });
+
   test('a chat shows its pace, survives a reload, and branches from an earlier input', async () => {
     await page.setViewportSize({ width: 1280, height: 900 });
     await open('/chat?model=HuggingFaceTB/SmolLM2-135M-Instruct');

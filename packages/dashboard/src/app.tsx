@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Redirect, Route, Switch } from 'wouter';
 
 import { sessionQuery } from './api/session.ts';
+import { ComparePage } from './compare/compare-page.tsx';
 import { ChatPage } from './chat/chat-page.tsx';
 import { ErrorBoundary } from './components/error-boundary.tsx';
 import { Fault } from './components/fault.tsx';
@@ -42,6 +43,7 @@ export function App() {
         <ScopedPages home={home}>
           <Switch>
             <Route path="/models" component={ModelsPage} />
+            <Route path="/compare" component={ComparePage} />
             {/* The router has decoded the address already. */}
             <Route path="/models/:modelId/:tab?">
               {({ modelId, tab }) => <ModelPage key={modelId} modelId={modelId} tab={tab} />}

@@ -37,6 +37,14 @@ export function jobQuery(jobId: string) {
   });
 }
 
+/** The newest job of a model, for its settings. */
+export function newestJobQuery(modelId: string) {
+  return queryOptions({
+    queryKey: ['jobs', 'newest', modelId],
+    queryFn: ({ signal }) => client.trainingJobs.list({ model_id: modelId, order: 'desc', limit: 1 }, { signal }),
+  });
+}
+
 /** First conversations of a supervised job. */
 export function examplesQuery(jobId: string) {
   return queryOptions({

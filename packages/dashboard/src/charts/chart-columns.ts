@@ -53,7 +53,7 @@ export function columnsOf({
       const low = add(line.x, line.band.low, { stroke: 'transparent', width: 0 });
       bands.push({ series: [high, low], fill: `${stroke}24` });
     }
-    const dash = DASHES[line.color - 1]!;
+    const dash = DASHES[(line.dash ?? line.color) - 1]!;
     const isSmoothed = smoothing > 0;
     if (isSmoothed) add(line.x, line.y, { stroke: `${stroke}55`, width: 1 });
     add(line.x, isSmoothed ? smooth(line.y, smoothing) : line.y, {

@@ -3,6 +3,8 @@ export interface ChartLine {
   readonly name: string;
   /** Index of its colour and dash among the four of series, from 1; the first is solid. */
   readonly color: 1 | 2 | 3 | 4;
+  /** Dash of another colour, for more than four lines. Default: of its own. */
+  readonly dash?: 1 | 2 | 3 | 4;
   readonly x: readonly number[];
   readonly y: readonly number[];
   /** Area around the line: the spread of the values. */

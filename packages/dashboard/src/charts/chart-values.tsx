@@ -21,7 +21,7 @@ export function ChartValues({
         {xName} {formatPlace(shown)}
       </span>
       {lines.map((line) => (
-        <span key={line.name} data-color={line.color}>
+        <span key={line.name} data-color={line.color} data-dash={line.dash ?? line.color}>
           {shownName(line.name)} <b>{valueAt(line, place ?? line.x.at(-1) ?? shown)}</b>
           {place === null && line.x.at(-1) !== last && line.x.length > 0
             ? ` (${xName} ${formatPlace(line.x.at(-1)!)})`

@@ -78,6 +78,11 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
             ? formatCount(models.length)
             : `${formatCount(shown.length)} of ${formatCount(models.length)}`}
         </span>
+        {shown.length < 2 ? null : (
+          <Link className="button" href={compareHref(doomed, { search, project })}>
+            {doomed.length > 1 ? `Compare ${doomed.length}` : 'Compare'}
+          </Link>
+        )}
         {doomed.length === 0 ? null : (
           <ConfirmButton
             label={`Delete ${doomed.length}`}
@@ -106,6 +111,18 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
       )}
     </>
   );
+}
+
+/** Comparison of the chosen models, or of those that the filter shows. */
+function compareHref(chosen: readonly ModelDetailsObject[], filter: { search: string; project: string }): string {
+  const query =
+    chosen.length > 1
+      ? chosen.map(({ id }) => ['model', id])
+      : [
+          ['q', filter.search],
+          ['project', filter.project],
+        ].filter(([, value]) => value !== '');
+  return `/compare?${new URLSearchParams(query)}`;
 }
 
 /** A column with one value for all models says nothing, so the base model is shown only if there are several. */

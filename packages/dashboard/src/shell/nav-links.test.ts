@@ -18,6 +18,7 @@ test.each([
   ['/models', 'training'],
   ['/models/x/charts', 'training'],
   ['/rollouts/1.2.3', 'training'],
+  ['/compare', 'training'],
   ['/chat', 'inference'],
   ['/keys', 'admin'],
   ['/modelsx', null],

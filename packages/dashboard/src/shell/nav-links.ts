@@ -17,6 +17,6 @@ export function navLinksOf(scopes: readonly string[]): readonly (typeof NAV_LINK
 
 /** Scope that the page of an address needs; null for an address without a page. */
 export function scopeOfPage(path: string): NavScope | null {
-  if (path.startsWith('/rollouts/')) return 'training';
+  if (path.startsWith('/rollouts/') || path === '/compare') return 'training';
   return NAV_LINKS.find(({ href }) => path === href || path.startsWith(`${href}/`))?.scope ?? null;
 }

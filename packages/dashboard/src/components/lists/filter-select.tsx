@@ -6,17 +6,20 @@ export function FilterSelect({
   name,
   label,
   options,
+  fallback = '',
 }: {
   /** Parameter of the address. */
   name: string;
   label: string;
   options: readonly (readonly [value: string, text: string])[];
+  /** Shown if the address has no value. */
+  fallback?: string;
 }) {
   const [value, setValue] = useAddressText(name);
   return (
     <label className="inline-field">
       {label}
-      <select className="input" value={value} onChange={({ target }) => setValue(target.value)}>
+      <select className="input" value={value || fallback} onChange={({ target }) => setValue(target.value)}>
         {options.map(([key, text]) => (
           <option key={key} value={key}>
             {text}

@@ -32,7 +32,7 @@ export function TokenStrip({ isTrained, onPick }: { isTrained: readonly boolean[
       const context = element.getContext('2d')!;
       context.scale(scale, scale);
       isTrained.forEach((trained, index) => {
-        context.fillStyle = trained ? colors.series[0] : colors.line;
+        context.fillStyle = trained ? colors.series[0]! : colors.line;
         const x = (index % perRow.current) * cell.current;
         const y = Math.floor(index / perRow.current) * ROW;
         context.fillRect(x, trained ? y : y + 3, Math.max(1, cell.current - 1), trained ? ROW - 2 : ROW - 8);

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { acceptsGzip, compressAnswers } from './compress-answers.ts';
+import { accepts, compressAnswers } from './compress-answers.ts';
 
 const LARGE = { data: Array.from({ length: 500 }, (_, index) => ({ id: `local/demo/model:step${index}` })) };
 
@@ -53,4 +53,6 @@ test.each([
   ['br', false],
   ['x-gzip', false],
   [undefined, false],
-] as const)('Accept-Encoding %s accepts gzip: %s', (header, accepts) => expect(acceptsGzip(header)).toBe(accepts));
+] as const)('Accept-Encoding %s accepts gzip: %s', (header, isAccepted) =>
+  expect(accepts(header, 'gzip')).toBe(isAccepted),
+);

@@ -18,7 +18,7 @@ export function compressAnswers(app: FastifyInstance): void {
     if (request.method !== 'GET' || typeof payload !== 'string' || payload.length < LEAST_BYTES) return done();
     if (!COMPRESSIBLE.test(type) || reply.hasHeader('content-encoding')) return done();
     reply.header('vary', [reply.getHeader('vary'), 'accept-encoding'].filter(Boolean).join(', '));
-    if (!acceptsGzip(request.headers['accept-encoding'])) return done();
+    if (!accepts(request.headers['accept-encoding'], 'gzip')) return done();
     gzip(payload, { level: LEVEL }, (error, compressed) => {
       if (error !== null) return done(error);
       reply.header('content-encoding', 'gzip').removeHeader('content-length');
@@ -27,8 +27,8 @@ export function compressAnswers(app: FastifyInstance): void {
   });
 }
 
-/** True for a header that names gzip, or anything, with a quality above 0. */
-export function acceptsGzip(header: string | string[] | undefined): boolean {
+/** True for a header that names the encoding, or anything, with a quality above 0. */
+export function accepts(header: string | string[] | undefined, encoding: 'gzip' | 'br'): boolean {
   const accepted = [header ?? ''].flat().join(',').toLowerCase().split(',');
   const qualityOf = (name: string): number | null => {
     const found = accepted.find((one) => one.split(';')[0]!.trim() === name);
@@ -36,5 +36,5 @@ export function acceptsGzip(header: string | string[] | undefined): boolean {
     const quality = /;\s*q=([\d.]+)/.exec(found)?.[1];
     return quality === undefined ? 1 : Number(quality);
   };
-  return (qualityOf('gzip') ?? qualityOf('*') ?? 0) > 0;
+  return (qualityOf(encoding) ?? qualityOf('*') ?? 0) > 0;
 }

@@ -15,6 +15,8 @@ export interface DashboardAsset {
   readonly mediaType: string;
   readonly content: Buffer;
   readonly gzipped: Buffer;
+  /** Null for a build without it. */
+  readonly brotli: Buffer | null;
 }
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -34,11 +36,14 @@ const compress = promisify(gzip);
 export async function readDashboard(directory: string, demoCommand: string | null): Promise<DashboardFiles | null> {
   try {
     const names = await readdir(join(directory, 'assets'));
-    const assets = names.map(async (name): Promise<[string, DashboardAsset]> => {
-      const content = await readFile(join(directory, 'assets', name));
-      const mediaType = MEDIA_TYPES[extname(name)] ?? 'application/octet-stream';
-      return [name, { mediaType, content, gzipped: await compress(content, { level: 9 }) }];
-    });
+    const assets = names
+      .filter((name) => !name.endsWith('.br'))
+      .map(async (name): Promise<[string, DashboardAsset]> => {
+        const content = await readFile(join(directory, 'assets', name));
+        const mediaType = MEDIA_TYPES[extname(name)] ?? 'application/octet-stream';
+        const brotli = names.includes(`${name}.br`) ? await readFile(join(directory, 'assets', `${name}.br`)) : null;
+        return [name, { mediaType, content, gzipped: await compress(content, { level: 9 }), brotli }];
+      });
     return {
       page: (await readFile(join(directory, 'index.html'), 'utf8')).replace('DEMO', demoCommand ?? ''),
       assets: new Map(await Promise.all(assets)),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 import type { FastifyReply } from 'fastify';
 
+import { accepts } from '../edge/compress-answers.ts';
 import type { DashboardAsset, DashboardFiles } from './dashboard-files.ts';
 
 /** Names of assets change with their content, so a browser requests each once. */
@@ -33,13 +34,16 @@ export function sendDashboard(reply: FastifyReply, { page }: DashboardFiles): Fa
     .send(page.replace('NONCE', nonce));
 }
 
-export function sendAsset(reply: FastifyReply, { mediaType, content, gzipped }: DashboardAsset): FastifyReply {
-  const acceptsGzip = /\bgzip\b/.test(reply.request.headers['accept-encoding']?.toString() ?? '');
-  if (acceptsGzip) reply.header('content-encoding', 'gzip');
+export function sendAsset(reply: FastifyReply, { mediaType, content, gzipped, brotli }: DashboardAsset): FastifyReply {
+  const accepted = reply.request.headers['accept-encoding']?.toString() ?? '';
+  // Browsers accept Brotli over HTTPS, and from this machine.
+  const isBrotli = brotli !== null && accepts(accepted, 'br');
+  const isGzip = !isBrotli && accepts(accepted, 'gzip');
+  if (isBrotli || isGzip) reply.header('content-encoding', isBrotli ? 'br' : 'gzip');
   return reply
     .type(mediaType)
     .header('vary', 'accept-encoding')
     .header('x-content-type-options', 'nosniff')
     .header('cache-control', FOR_EVER)
-    .send(acceptsGzip ? gzipped : content);
+    .send(isBrotli ? brotli : isGzip ? gzipped : content);
 }

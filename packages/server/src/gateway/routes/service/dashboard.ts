@@ -9,6 +9,7 @@ const PAGES = [
   '/sign-in',
   '/models',
   '/models/*',
+  '/compare',
   '/rollouts/*',
   '/chat',
   '/jobs',
