@@ -78,6 +78,25 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await expectFit();
   });
 
+  test('Ctrl-K leads to any page or model by keyboard, and ? lists the shortcuts', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/system');
+    await page.getByRole('heading', { name: 'System' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search pages and models' }).fill('short charts');
+    await page.getByRole('option', { name: 'demo/short-answers' }).first().waitFor();
+    await page.evaluate(AXE);
+    expect(await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')).toEqual([]);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/models\/.*\/charts$/);
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(complaints).toEqual([]);
+  });
+
   test('a chat shows its pace, survives a reload, and branches from an earlier input', async () => {
     await page.setViewportSize({ width: 1280, height: 900 });
     await open('/chat?model=HuggingFaceTB/SmolLM2-135M-Instruct');

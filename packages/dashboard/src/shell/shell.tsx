@@ -9,6 +9,7 @@ import { ActionButton } from '../components/actions/action-button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { navLinksOf } from './nav-links.ts';
 import { forgetKey, rememberKey } from './last-key.ts';
+import { ShellKeys } from './shell-keys.tsx';
 import { ThemeButton } from './theme-button.tsx';
 import { shownName } from '../components/shown-name.ts';
 
@@ -51,6 +52,7 @@ export function Shell({
           </ul>
         </nav>
         <div className="sidebar-foot">
+          <ShellKeys scopes={sessionKey.scopes} />
           <div className="who">
             Signed in as
             <strong>{shownName(`${sessionKey.entity} · ${sessionKey.name}`)}</strong>

@@ -1,0 +1,76 @@
+import './go-to-dialog.css';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { type KeyboardEvent, useMemo, useState } from 'react';
+import { useLocation } from 'wouter';
+
+import { modelsQuery } from '../api/models.ts';
+import { useMay } from '../api/session.ts';
+import { Dialog } from '../components/actions/dialog.tsx';
+import { shownName } from '../components/shown-name.ts';
+import { foundPlaces, type Place, placesOf } from './go-to.ts';
+import { navLinksOf } from './nav-links.ts';
+
+const NO_MODELS: readonly never[] = [];
+
+/** Search for a page, a model or a document, by keyboard: Ctrl-K. */
+export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onClose: () => void }) {
+  const [search, setSearch] = useState('');
+  const [chosen, setChosen] = useState(0);
+  const [, navigate] = useLocation();
+  const { data } = useInfiniteQuery({ ...modelsQuery, enabled: useMay('training') });
+  const models = useMemo(() => data?.pages.flatMap((page) => page.data) ?? NO_MODELS, [data]);
+  const places = useMemo(() => placesOf(navLinksOf(scopes), models), [scopes, models]);
+  const found = foundPlaces(places, search);
+  const go = (place: Place | undefined) => {
+    if (place === undefined) return;
+    onClose();
+    if (place.kind === 'document') location.assign(place.href);
+    else navigate(place.href);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (move !== undefined) {
+      event.preventDefault();
+      setChosen((chosen + move + found.length) % Math.max(1, found.length));
+    }
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      go(found[chosen]);
+    }
+  };
+  return (
+    <Dialog title="Go to" isOpen onClose={onClose}>
+      <input
+        className="input"
+        role="combobox"
+        aria-label="Search pages and models"
+        aria-expanded="true"
+        aria-controls="go-to-places"
+        aria-activedescendant={found[chosen] === undefined ? undefined : `go-to-${chosen}`}
+        placeholder="Page, model, charts, rollouts …"
+        value={search}
+        onChange={({ target }) => {
+          setSearch(target.value);
+          setChosen(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ul id="go-to-places" className="go-to-places" role="listbox" aria-label="Places">
+        {found.map((place, index) => (
+          <li
+            key={`${place.kind} ${place.href}`}
+            id={`go-to-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            onMouseEnter={() => setChosen(index)}
+            onClick={() => go(place)}
+          >
+            <span>{shownName(place.text)}</span>
+            <small className="soft">{place.kind}</small>
+          </li>
+        ))}
+      </ul>
+      {found.length === 0 ? <p className="soft">Nothing has these words.</p> : null}
+    </Dialog>
+  );
+}

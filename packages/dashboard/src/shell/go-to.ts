@@ -1,0 +1,49 @@
+import type { ModelDetailsObject } from '@trainyard/sdk';
+
+import type { NAV_LINKS } from './nav-links.ts';
+
+/** A place that the search of Ctrl-K leads to. */
+export interface Place {
+  readonly text: string;
+  /** Kind of place, such as `page`. */
+  readonly kind: string;
+  readonly href: string;
+}
+
+const MAX_SHOWN = 12;
+
+/** Places of the service: pages, models with their tabs, and documents. */
+export function placesOf(
+  links: readonly (typeof NAV_LINKS)[number][],
+  models: readonly Pick<ModelDetailsObject, 'id' | 'entity' | 'project' | 'name'>[],
+): Place[] {
+  const maySample = links.some(({ href }) => href === '/chat');
+  return [
+    ...links.map(({ href, text }) => ({ text, kind: 'page', href })),
+    ...(links.some(({ href }) => href === '/models') ? [{ text: 'Compare runs', kind: 'page', href: '/compare' }] : []),
+    ...models.flatMap(({ id, entity, project, name }) => {
+      const page = `/models/${encodeURIComponent(id)}`;
+      const chat = `/chat?${new URLSearchParams({ model: `${entity}/${project}/${name}` })}`;
+      return [
+        { text: `${project}/${name}`, kind: 'model', href: page },
+        { text: `${project}/${name}`, kind: 'charts', href: `${page}/charts` },
+        { text: `${project}/${name}`, kind: 'rollouts', href: `${page}/rollouts` },
+        ...(maySample ? [{ text: `${project}/${name}`, kind: 'chat', href: chat }] : []),
+      ];
+    }),
+    { text: 'API reference', kind: 'document', href: '/docs' },
+    { text: 'OpenAPI document', kind: 'document', href: '/openapi.json' },
+  ];
+}
+
+/** Places with all words of a search in their text or kind; earlier matches in the text come first. */
+export function foundPlaces(places: readonly Place[], search: string): Place[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return places
+    .map((place) => ({ place, text: `${place.text} ${place.kind}`.toLowerCase() }))
+    .filter(({ text }) => words.every((word) => text.includes(word)))
+    .map(({ place, text }) => ({ place, rank: words.length === 0 ? 0 : text.indexOf(words[0]!) }))
+    .toSorted((first, second) => first.rank - second.rank)
+    .slice(0, MAX_SHOWN)
+    .map(({ place }) => place);
+}
