@@ -18,8 +18,8 @@ import { formatCount, formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { ModelCurve } from './model-curve.tsx';
 import { MODEL_ORDERS, orderedModels } from './model-order.ts';
-import { SparkLine } from './spark-line.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 /** Maximum number of models loaded for the search. */
@@ -168,7 +168,7 @@ function columnsFor(
     },
     { name: 'Now', width: '108px', cell: (model) => <ModelState model={model} /> },
     { name: 'Step', width: '44px', isNumber: true, cell: ({ latest_step: step }) => step ?? '–' },
-    { name: 'Curve', isNameHidden: true, width: '88px', cell: (model) => <SparkLine model={model} /> },
+    { name: 'Curve', isNameHidden: true, width: '88px', cell: (model) => <ModelCurve model={model} /> },
     {
       name: 'Last',
       width: '92px',

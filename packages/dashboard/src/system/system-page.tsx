@@ -1,7 +1,8 @@
 import '../components/card.css';
 import './system-page.css';
 import { useQuery } from '@tanstack/react-query';
-import type { HostsObject } from '@trainyard/sdk';
+import type { HostsObject, QueuedJobObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
 
 import { hostsQuery } from '../api/hosts.ts';
 import { queueQuery } from '../api/jobs.ts';
@@ -12,13 +13,14 @@ import { Page } from '../components/page.tsx';
 import { Progress } from '../components/progress.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { HubModels } from './hub-models.tsx';
+import { MachineCard } from './machine-card.tsx';
 import { countOf, PoolMembers } from './pool-members.tsx';
 
 type Host = HostsObject['sampling']['hosts'][number];
 
 /** The parts of the service: engines, trainers and stores. */
 export function SystemPage() {
-  const { data, error } = useQuery(hostsQuery);
+  const { data, error, dataUpdatedAt } = useQuery(hostsQuery);
   const { data: queue } = useQuery(queueQuery);
   return (
     <Page title="System">
@@ -48,6 +50,8 @@ export function SystemPage() {
             ]}
           />
           <div className="hosts">
+            <MachineCard hosts={data} updatedAt={dataUpdatedAt} />
+            <TrainerCard training={data.training} jobs={queue?.data ?? []} />
             {data.sampling.hosts.map((host) => (
               <HostCard key={host.base_model} host={host} />
             ))}
@@ -60,6 +64,42 @@ export function SystemPage() {
         </>
       )}
     </Page>
+  );
+}
+
+/** The job that is trained now, and those that wait. */
+function TrainerCard({ training, jobs }: { training: HostsObject['training']; jobs: readonly QueuedJobObject[] }) {
+  const running = jobs.filter(({ status }) => status === 'running');
+  return (
+    <section className="card host" aria-label="Trainer">
+      <header>
+        <h2>Trainer</h2>
+        <StatusDot tone={running.length > 0 ? 'live' : 'plain'}>{running.length > 0 ? 'training' : 'idle'}</StatusDot>
+      </header>
+      {running.map(({ id, num_gradient_steps_done: done, num_gradient_steps: total }) => (
+        <div key={id}>
+          <Link href={`/jobs/${encodeURIComponent(id)}`}>Job {id.slice(0, 8)}</Link>
+          <Progress
+            label={`Gradient steps of job ${id.slice(0, 8)}`}
+            value={total === null || total === 0 ? 0 : done / total}
+            text={`${done} of ${total ?? '?'} gradient steps`}
+          />
+        </div>
+      ))}
+      <Facts
+        facts={[
+          {
+            name: 'Waiting',
+            value: jobs.filter(({ status, is_paused: paused }) => status === 'queued' && !paused).length,
+          },
+          { name: 'Paused', value: jobs.filter(({ is_paused: paused }) => paused).length },
+          {
+            name: 'Base models',
+            value: training.base_models === null ? 'any' : training.base_models.join(', ') || 'none',
+          },
+        ]}
+      />
+    </section>
   );
 }
 

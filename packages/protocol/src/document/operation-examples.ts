@@ -586,6 +586,15 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
         ],
       },
       training: { trouble: null, base_models: [BASE_MODEL] },
+      machine: {
+        num_cores: 8,
+        load: 3.2,
+        memory_bytes: 33_554_432_000,
+        free_memory_bytes: 21_474_836_480,
+        process_bytes: 268_435_456,
+        free_disk_bytes: 214_748_364_800,
+        sync_seconds: 0.004,
+      },
       store: { trouble: null },
       tracking: { tracker: 'mlflow', trouble: null },
       processes: [

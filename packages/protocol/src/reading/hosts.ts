@@ -137,6 +137,27 @@ export const HostsSchema = Type.Object(
       },
       { description: 'State of training.' },
     ),
+    machine: nullable(
+      Type.Object(
+        {
+          num_cores: Count('Cores that the process may use.'),
+          load: Type.Number({ minimum: 0, description: 'Processes that compute or wait for it, mean of a minute.' }),
+          memory_bytes: Count('Memory of the machine.'),
+          free_memory_bytes: Count('Memory that a new process could take.'),
+          process_bytes: Count('Memory of the answering process, without its hosts.'),
+          free_disk_bytes: nullable(Type.Integer({ minimum: 0 }), {
+            description: 'Free space on the disk of the data folder; null if unknown.',
+          }),
+          sync_seconds: nullable(Type.Number({ minimum: 0 }), {
+            description: 'Duration of the last timed write to that disk; null before the first.',
+          }),
+        },
+        { title: 'Machine' },
+      ),
+      {
+        description: "Machine of the process that answers. Null for admins of entities other than the service's own.",
+      },
+    ),
     store: PartState('State of the store.'),
     tracking: nullable(
       Type.Object({

@@ -20,6 +20,12 @@ import type { Log } from '../../seams/logging/log.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../../seams/contract/backends.ts';
 
+/** Limits of the machine: a problem with them, and figures as of the last check. */
+export interface WatchedMachine {
+  readonly problem: string | null;
+  readonly state?: { readonly freeDiskBytes: number | null; readonly syncSeconds: number | null };
+}
+
 export interface ServerParts {
   store: Store;
   blobs: Blobs;
@@ -35,7 +41,7 @@ export interface ServerParts {
   /** Default: budgets from the limits. */
   bodyBudgets?: BodyBudgets;
   /** Limits of the machine. Default: not watched. */
-  machine?: { readonly problem: string | null };
+  machine?: WatchedMachine;
   /** Default: a memory of the usual size. */
   answerMemory?: AnswerMemory;
   /** Adds reasoning under its older name `reasoning_content`, too. Default false. */
@@ -129,7 +135,7 @@ export interface RouteParts extends ServerParts {
   intake: BodyIntake;
   bodyBudgets: BodyBudgets;
   answerMemory: AnswerMemory;
-  machine: { readonly problem: string | null };
+  machine: WatchedMachine;
   hasReasoningContent: boolean;
   maxLogprobs: number;
   logprobsMode: LogprobsMode;

@@ -1,3 +1,5 @@
+import { availableParallelism, freemem, loadavg, totalmem } from 'node:os';
+
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BackendMember, LoadedVersion } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
@@ -28,6 +30,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
       hosts: await Promise.all(baseModels.all.map((model) => toHostObject(model, isOperator(request)))),
     },
     training: await trainingState(),
+    machine: isOperator(request) ? machineState() : null,
     store: { trouble: store.database.problem() },
     tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.problem() },
     processes: isOperator(request) ? await processes() : [],
@@ -44,6 +47,18 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
       version,
       machine_trouble: machineTrouble,
     }));
+  }
+
+  function machineState(): HostsObject['machine'] {
+    return {
+      num_cores: availableParallelism(),
+      load: loadavg()[0] ?? 0,
+      memory_bytes: totalmem(),
+      free_memory_bytes: freemem(),
+      process_bytes: process.memoryUsage.rss(),
+      free_disk_bytes: machine.state?.freeDiskBytes ?? null,
+      sync_seconds: machine.state?.syncSeconds ?? null,
+    };
   }
 
   async function trainingState(): Promise<HostsObject['training']> {
