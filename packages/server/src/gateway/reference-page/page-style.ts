@@ -2,8 +2,11 @@
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --line: #d9d9e0; --ground: #fff; --raised: #f6f6f8; --accent: #3358d4; --get: #18794e; --post: #3358d4; --delete: #ce2c31; }
 @media (prefers-color-scheme: dark) {
-  :root { --text: #edeef0; --soft: #b0b4ba; --line: #363a3f; --ground: #111113; --raised: #1b1d20; --accent: #9eb1ff; --get: #3dd68c; --post: #9eb1ff; --delete: #ff9592; }
+  :root:not([data-theme='light']) { --text: #edeef0; --soft: #b0b4ba; --line: #363a3f; --ground: #111113; --raised: #1b1d20; --accent: #9eb1ff; --get: #3dd68c; --post: #9eb1ff; --delete: #ff9592; }
 }
+/* As chosen in the dashboard. */
+:root[data-theme='light'] { color-scheme: light; }
+:root[data-theme='dark'] { color-scheme: dark; --text: #edeef0; --soft: #b0b4ba; --line: #363a3f; --ground: #111113; --raised: #1b1d20; --accent: #9eb1ff; --get: #3dd68c; --post: #9eb1ff; --delete: #ff9592; }
 * { box-sizing: border-box; }
 html { scroll-padding-top: 4.5rem; }
 body { margin: 0; font: 15px/1.55 system-ui, sans-serif; color: var(--text); background: var(--ground); }
@@ -32,7 +35,8 @@ th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft); }
 th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td:first-child { white-space: nowrap; }
 .type { color: var(--soft); }
+summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
 a { color: var(--accent); }
 [hidden] { display: none; }
-@media (max-width: 60rem) { .columns { grid-template-columns: minmax(0, 1fr); } nav { position: static; max-height: none; border-bottom: 1px solid var(--line); } td:first-child { white-space: normal; } }
+@media (max-width: 60rem) { .columns { grid-template-columns: minmax(0, 1fr); } nav { position: static; max-height: 30vh; border-bottom: 1px solid var(--line); } td:first-child { white-space: normal; } td { overflow-wrap: anywhere; } main { padding: 1rem; } input { min-width: 0; } }
 `;

@@ -4,7 +4,7 @@ import { Html, html, prose } from '../pages/html.ts';
 import { PAGE_ICON } from '../pages/page-icon.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { renderFields, typeOf } from './render-schema.ts';
+import { type NamedSchemas, numFieldsOf, renderFields, typeOf } from './render-schema.ts';
 
 interface Placed {
   path: string;
@@ -68,7 +68,7 @@ export function renderReferencePage(document: OpenApiDocument): string {
               (tag) =>
                 html`<h2>${tag.name}</h2>
                   <p>${tag.description}</p>
-                  ${tag.operations.map(renderOperation)}`,
+                  ${tag.operations.map((placed) => renderOperation(placed, document.components.schemas))}`,
             )}
             <h2>Schemas</h2>
             ${schemas.map(
@@ -89,7 +89,7 @@ export function renderReferencePage(document: OpenApiDocument): string {
   return page.source;
 }
 
-function renderOperation({ path, method, operation }: Placed): Html {
+function renderOperation({ path, method, operation }: Placed, schemas: NamedSchemas): Html {
   const { parameters = [], requestBody, responses } = operation;
   const answers = Object.entries(responses).filter(([status]) => Number(status) < 400);
   const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);
@@ -129,10 +129,15 @@ function renderOperation({ path, method, operation }: Placed): Html {
       requestBody === undefined
         ? null
         : html`<h4>Body</h4>
-            <p>${contentOf(requestBody)}</p>`
+            <p>${contentOf(requestBody)}</p>
+            ${renderBody(requestBody.content, schemas)}`
     }
     <h4>Answer</h4>
-    ${answers.map(([status, answer]) => html`<p><code>${status}</code> ${contentOf(answer)}</p>`)}
+    ${answers.map(
+      ([status, answer]) =>
+        html`<p><code>${status}</code> ${contentOf(answer)}</p>
+          ${renderExample('Example of the answer', answer.content['application/json']?.example)}`,
+    )}
     <h4>Errors</h4>
     <table>
       <thead>
@@ -152,6 +157,30 @@ function renderOperation({ path, method, operation }: Placed): Html {
       </tbody>
     </table>
   </section>`;
+}
+
+/** Fields of a JSON body, those of its settings too, and an example. */
+function renderBody(content: OpenApiResponse['content'], schemas: NamedSchemas): Html | null {
+  const json = content['application/json'];
+  if (json === undefined) return null;
+  const numFields = numFieldsOf(json.schema, schemas);
+  return html`${
+    numFields === 0
+      ? null
+      : html`<details open>
+          <summary>Fields (${numFields})</summary>
+          ${renderFields(json.schema, schemas)}
+        </details>`
+  }
+  ${renderExample('Example', json.example)}`;
+}
+
+function renderExample(title: string, example: unknown): Html | null {
+  if (example === undefined) return null;
+  return html`<details>
+    <summary>${title}</summary>
+    <pre tabindex="0">${JSON.stringify(example, null, 2)}</pre>
+  </details>`;
 }
 
 function contentOf({ content }: Pick<OpenApiResponse, 'content'>): Html {

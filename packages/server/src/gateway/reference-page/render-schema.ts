@@ -2,9 +2,16 @@ import type { JsonSchema } from '@trainyard/protocol';
 
 import { html, type Html, prose } from '../pages/html.ts';
 
-/** Fields of an object schema as a table; fields of nested objects follow theirs, by path. */
-export function renderFields(schema: JsonSchema): Html {
-  const rows = fieldsOf(schema, '');
+/** Named schemas of the document. */
+export type NamedSchemas = Readonly<Record<string, JsonSchema>>;
+
+/**
+ * Fields of an object schema as a table; fields of nested objects follow theirs, by path.
+ *
+ * @param named also follows references to these, down to two levels: the fields of a request in one place
+ */
+export function renderFields(schema: JsonSchema, named: NamedSchemas = {}): Html {
+  const rows = fieldsOf(resolved(schema, named), { prefix: '', named, depth: 0 });
   if (rows.length === 0) return html`<p class="type">${typeOf(schema)}</p>`;
   return html`<table>
     <thead>
@@ -33,19 +40,48 @@ interface Field {
   field: JsonSchema;
 }
 
-function fieldsOf(schema: JsonSchema, prefix: string): Field[] {
+/** References followed below the fields of a request. */
+const MAX_DEPTH = 1;
+
+interface Position {
+  readonly prefix: string;
+  readonly named: NamedSchemas;
+  /** Number of references that lead here. */
+  readonly depth: number;
+}
+
+export function numFieldsOf(schema: JsonSchema, named: NamedSchemas): number {
+  return fieldsOf(resolved(schema, named), { prefix: '', named, depth: 0 }).length;
+}
+
+/** The named schema of a reference, or the schema itself. */
+function resolved(schema: JsonSchema, named: NamedSchemas): JsonSchema {
+  const { $ref: reference } = schema;
+  return (typeof reference === 'string' ? named[reference.split('/').at(-1) ?? ''] : undefined) ?? schema;
+}
+
+function fieldsOf(schema: JsonSchema, { prefix, named, depth }: Position): Field[] {
   const required = new Set(schema['required'] as string[] | undefined);
   const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>;
   return Object.entries(properties).flatMap(([name, field]): Field[] => {
     const path = `${prefix}${name}`;
-    const inner = branchesOf(field).find((branch) => 'properties' in branch);
-    const members = inner === undefined ? [] : fieldsOf(inner, `${path}.`);
+    const branches = branchesOf(field);
+    const followed = branches.find((branch) => '$ref' in branch && 'properties' in resolved(branch, named));
+    const inner = branches.find((branch) => 'properties' in branch);
+    const members =
+      inner !== undefined
+        ? fieldsOf(inner, { prefix: `${path}.`, named, depth })
+        : followed !== undefined && depth < MAX_DEPTH
+          ? fieldsOf(resolved(followed, named), { prefix: `${path}.`, named, depth: depth + 1 })
+          : [];
     return [{ path, isRequired: required.has(name), field }, ...members];
   });
 }
 
+/** Alternatives of a schema, those within alternatives too. */
 function branchesOf(schema: JsonSchema): JsonSchema[] {
-  return (schema['anyOf'] as JsonSchema[] | undefined) ?? [schema];
+  const branches = schema['anyOf'] as JsonSchema[] | undefined;
+  return branches === undefined ? [schema] : branches.flatMap(branchesOf);
 }
 
 /** `integer ≥ 1 or null`, with links to named schemas. */
@@ -84,8 +120,13 @@ const LIMITS: Readonly<Record<string, string>> = {
 };
 
 function limitsOf(schema: JsonSchema): Html {
-  const limits = Object.entries(LIMITS).filter(([keyword]) => keyword in schema);
+  const limits = Object.entries(LIMITS).filter(([keyword]) => keyword in schema && !isOfType(schema[keyword]));
   return html`${limits.map(([keyword, sign], index) => html`${index === 0 ? ' ' : ', '}${sign} ${String(schema[keyword])}`)}`;
+}
+
+/** Largest number of a 32-bit float or of an exact integer: says nothing about the field. */
+function isOfType(limit: unknown): boolean {
+  return typeof limit === 'number' && Math.abs(limit) >= Number.MAX_SAFE_INTEGER;
 }
 
 function meaningOf(field: JsonSchema): Html {

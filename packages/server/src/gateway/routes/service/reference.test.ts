@@ -195,10 +195,24 @@ describe('the reference page', () => {
       expect(body).toContain(word);
     const targets = [...body.matchAll(/(?:src|href)\s*=\s*"([^"#]+)"/g)].map(([, target = '']) => target);
     expect(targets.filter((target) => !target.startsWith('data:'))).toEqual(['/openapi.json']);
-    expect(body).not.toMatch(/@import|url\(|https?:/);
+    // Examples are text, and may contain addresses.
+    expect(body.replaceAll(/<pre[^>]*>.*?<\/pre>/gs, '')).not.toMatch(/@import|url\(|https?:/);
     expect(headers['content-security-policy']).toMatch(
       /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:; /,
     );
+  });
+
+  test('a route has the fields of its body with their types, those of its settings too, and an example', async () => {
+    const { body } = await server.app.inject({ url: '/docs' });
+    const route = /<section id="createTrainingJob".*?<\/section>/s.exec(body)![0].replaceAll(/\s+/g, ' ');
+    expect(route).toContain('<code>experimental_config.learning_rate</code>');
+    expect(route).toMatch(/number ≥ 0 or <code>&quot;auto&quot;<\/code> or null/);
+    expect(route).toContain('<summary>Example</summary>');
+    expect(route).toContain('messages_and_choices');
+    expect(route).not.toContain('3.4028234663852886e+38');
+    const compressed = await server.app.inject({ url: '/docs', headers: { 'accept-encoding': 'gzip' } });
+    console.log(`/docs: ${body.length} characters, ${compressed.rawPayload.length} bytes on the wire`);
+    expect(compressed.rawPayload.length).toBeLessThan(150_000);
   });
 
   test('every link leads to a place of the page', async () => {
