@@ -34,6 +34,7 @@ table { width: 100%; border-collapse: collapse; font-size: .92rem; }
 th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft); }
 th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td:first-child { white-space: nowrap; }
+details td:first-child { white-space: normal; width: 17rem; }
 .type { color: var(--soft); }
 summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
 a { color: var(--accent); }
