@@ -75,6 +75,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByRole('heading', { name: 'Settings that differ' }).waitFor();
     await page.getByLabel('Baseline').selectOption({ label: 'short-answers' });
     await page.getByText('To the baseline').waitFor();
+    expect(await page.getByRole('table', { name: 'Runs' }).getByText('baseline', { exact: true }).count()).toBe(1);
     await expectFit();
   });
 
@@ -116,7 +117,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByRole('button', { name: 'Edit and ask again: Say a word.' }).waitFor();
     await page.getByText('Tools', { exact: true }).click();
     await page.getByRole('button', { name: 'Add a function' }).click();
-    await page.getByLabel('Call', { exact: true }).selectOption({ label: 'always get_weather' });
+    await page.getByRole('combobox', { name: /^Call/ }).selectOption({ label: 'always get_weather' });
     await expectFit();
   });
 

@@ -46,6 +46,7 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
   const chats = useMemo(() => new KeptChats(keyId), [keyId]);
   const chatId = parameters.get('chat') ?? '';
   const [kept] = useState(() => chats.get(chatId));
+  const [listed, setListed] = useState(() => chats.list());
   const [system, setSystem] = useState(kept?.system ?? '');
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(FIRST_TEXTS);
   const [input, setInput] = useState('');
@@ -76,6 +77,7 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
   useEffect(() => {
     if (isStreaming || exchanges.length === 0 || chatId === '') return;
     chats.put({ id: chatId, changedAt: client.now(), models, system, exchanges });
+    setListed(chats.list());
   }, [isStreaming, exchanges, chatId]);
   const open = (chat: KeptChat | null) => {
     replace(chat?.exchanges ?? []);
@@ -110,7 +112,7 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
             Probabilities
           </Button>
           <SnippetDialog body={body} />
-          <ChatsMenu chats={chats} current={chatId} onOpen={open} />
+          <ChatsMenu kept={listed} current={chatId} onOpen={open} />
           <Button disabled={exchanges.length === 0} onClick={() => open(null)}>
             New chat
           </Button>
@@ -227,17 +229,16 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
   );
 }
 
-/** Kept conversations of this browser; opening the menu reads them. */
+/** Kept conversations of this browser. */
 function ChatsMenu({
-  chats,
+  kept,
   current,
   onOpen,
 }: {
-  chats: KeptChats;
+  kept: readonly KeptChat[];
   current: string;
   onOpen: (chat: KeptChat) => void;
 }) {
-  const kept = chats.list();
   if (kept.length === 0) return null;
   return (
     <Menu label={`Chats (${kept.length})`}>
