@@ -137,7 +137,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     ];
     for (const [path, content] of shown) {
       await page.goto(origin + path);
-      await page.getByText(content).first().waitFor();
+      await page.getByText(content).filter({ visible: true }).first().waitFor();
       const overflow = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
       expect.soft(overflow, path).toBeLessThanOrEqual(0);
       const cells = await page.locator('.data-table td').evaluateAll((all) => all.map((cell) => cell.clientWidth));
