@@ -31,15 +31,18 @@ afterAll(async () => {
   await own.close();
 });
 
+const serviceOn = (shared: Record<string, string>) =>
+  smallService({ dataDirectory: own.dataDirectory(), environment: { ...shared, ...own.environment() } });
+
 test(`the services of ${titleOf(1)}; ${titleOf(2)}`, async () => {
   const shared = { TRAINYARD_DATABASE: await cluster.createSchema(), TRAINYARD_API_KEY: 'the-key-of-both-services' };
-  const first = await smallService({ environment: { ...shared, ...own.environment() } });
+  const first = await serviceOn(shared);
   const clientOf = ({ url, apiKey }: typeof first) => new Trainyard({ baseUrl: url, apiKey, maxRetries: 0 });
   try {
     await followFetch(clientOf(first), own.hub);
     // Its cache is empty, and no job is queued for it.
     const before = own.hub.storageRequests().length;
-    const second = await smallService({ environment: { ...shared, ...own.environment() } });
+    const second = await serviceOn(shared);
     try {
       const client = clientOf(second);
       await untilServed(client);

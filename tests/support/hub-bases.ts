@@ -1,5 +1,5 @@
 /** A service that fetches the base models which its clients name: the same steps for each kind of service. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -16,6 +16,7 @@ export class HubOfTests {
   readonly files: TinyRepository;
   readonly #folder = mkdtempSync(join(tmpdir(), 'trainyard-hub-bases-'));
   #numCaches = 0;
+  #numFolders = 0;
 
   private constructor(hub: LoopbackHub, files: TinyRepository) {
     this.hub = hub;
@@ -32,6 +33,14 @@ export class HubOfTests {
   environment(): Record<string, string> {
     const cache = join(this.#folder, `cache-${this.#numCaches++}`);
     return { HF_ENDPOINT: this.hub.url, HF_HUB_CACHE: cache, HF_HUB_OFFLINE: '', HF_TOKEN: '' };
+  }
+
+  /** A data folder with shared blobs, as on a shared volume. */
+  dataDirectory(): string {
+    const [blobs, own] = [join(this.#folder, 'blobs'), join(this.#folder, `data-${this.#numFolders++}`)];
+    for (const path of [blobs, own]) mkdirSync(path, { recursive: true, mode: 0o700 });
+    symlinkSync(blobs, join(own, 'blobs'));
+    return own;
   }
 
   async close(): Promise<void> {

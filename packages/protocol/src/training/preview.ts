@@ -219,7 +219,7 @@ const WaitingForSchema = Type.Object(
   {
     code: Type.Enum(['turn', 'resume', 'base_model'], {
       description:
-        '`turn`: earlier jobs, of its model or of others. `resume`: the job is paused. `base_model`: no running trainer has its base model.',
+        '`turn`: earlier jobs, of its model or of others. `resume`: the job is paused. `base_model`: no running trainer has its base model, or it is being fetched from the hub.',
     }),
     message: Type.String(),
   },

@@ -37,8 +37,8 @@ test('models of the hub and copies are listed with sizes, and those of deleted f
   const listed = listStoredBases(config);
   expect(listed.map(({ kind, name, isOrphan, source }) => [kind, name.split('.')[0], isOrphan, source])).toEqual([
     ['hub', 'org/a-model', false, null],
-    ['copy', 'kept', false, folders[0]],
     ['copy', 'gone', true, folders[1]],
+    ['copy', 'kept', false, folders[0]],
   ]);
   expect(listed[0]).toMatchObject({ sizeBytes: 8, partialBytes: 3 });
   for (const base of listed.filter(({ isOrphan }) => isOrphan)) removeStoredBase(base, config);

@@ -24,11 +24,11 @@ export interface StoredBase {
   readonly isOrphan: boolean;
 }
 
-/** Base models in the cache of the hub, and copies in the data folder, by name. */
+/** Base models in the cache of the hub, then copies in the data folder, each by name. */
 export function listStoredBases({ dataDirectory }: Pick<ServiceConfig, 'dataDirectory'>): StoredBase[] {
   const { cacheDirectory } = readHubSettings(process.env);
-  const found = [...repositoriesIn(cacheDirectory), ...copiesIn(dataPaths(dataDirectory).models)];
-  return found.toSorted((one, other) => (one.kind + one.name < other.kind + other.name ? 1 : -1));
+  const found = [repositoriesIn(cacheDirectory), copiesIn(dataPaths(dataDirectory).models)];
+  return found.flatMap((bases) => bases.toSorted((one, other) => (one.name < other.name ? -1 : 1)));
 }
 
 /**
