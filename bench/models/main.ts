@@ -1,7 +1,7 @@
 /**
  * A table to plan by: reinforcement-learning steps of 64 rollouts on models of several sizes, by number of cores.
  *
- *   npm run bench -- models                               all shapes on 1, 2, 4 … cores (two hours on two cores)
+ *   npm run bench -- models                               all shapes on 1, 2, 4 … cores
  *   npm run bench -- models --only 135M --cores 2
  *   npm run bench -- models --gemma FILE                  the real Gemma 3 270M instead of its shape
  *   npm run bench -- models --write                       also writes the table that `trainyard doctor --model` reads
