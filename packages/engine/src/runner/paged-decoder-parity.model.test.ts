@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { LlamaAdapter, LlamaContext, LlamaModel } from '@trainyard/native';
 import { LINEAR_NAMES } from '@trainyard/transformer';
 import type { Architecture, LinearName } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURES, writeAdapter, writeTinyGguf } from '@trainyard/transformer/testing';
+import {
+  LLAMA_CPP_ARCHITECTURES,
+  randomSource,
+  TINY_ARCHITECTURES,
+  writeAdapter,
+  writeTinyGguf,
+} from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { StepBatch } from './model-runner.ts';
 import { PagedDecoder } from '@trainyard/decoder';
@@ -13,7 +19,7 @@ const directory = mkdtempSync(join(tmpdir(), 'exact-parity-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const ARCHITECTURES: Record<string, Architecture> = {
-  ...TINY_ARCHITECTURES,
+  ...LLAMA_CPP_ARCHITECTURES,
   'llama, a key head for each query head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 4 },
   'llama, one key head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 1 },
   'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16 },

@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterAll, describe, expect, test } from 'vitest';
 import { DEFAULT_LORA_CONFIG, type LoraConfig } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURES, TINY_CHAT_TEMPLATE, writeTinyGguf } from '@trainyard/transformer/testing';
+import {
+  LLAMA_CPP_ARCHITECTURES,
+  randomSource,
+  TINY_ARCHITECTURES,
+  TINY_CHAT_TEMPLATE,
+  writeTinyGguf,
+} from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
@@ -49,7 +55,7 @@ function request(modelPath: string, fields: Partial<ExportRequest>): ExportReque
 
 const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 
-describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => {
+describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: TIED.has(name) });
   const lora: LoraConfig = { rank: 3, alpha: 5, targets: ['q', 'k', 'o', 'down'], initSeed: 0 };

@@ -26,7 +26,7 @@ beforeAll(async () => {
     [join(ROOT, 'lab/pytorch/model_folders.py'), scratch, join(ROOT, 'docs'), String(NUM_TEXTS)],
     { env: { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' }, maxBuffer: 64e6 },
   );
-}, 300_000);
+}, 600_000);
 
 interface Report {
   readonly ids: readonly number[];

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { type Architecture, readWeights, TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import {
   architectureMetadata,
+  LLAMA_CPP_ARCHITECTURES,
   randomSource,
   TINY_ARCHITECTURE,
   TINY_ARCHITECTURES,
@@ -72,10 +73,8 @@ const CASES: readonly [string, Case][] = [
     { differences: { ...QWEN3, headSize: 16, numKvHeads: 1 }, isTied: true },
   ],
   // The first three are above.
-  ...Object.entries(TINY_ARCHITECTURES)
+  ...Object.entries(LLAMA_CPP_ARCHITECTURES)
     .slice(3)
-    // llama.cpp has no windows for llama files.
-    .filter(([name]) => name !== 'mistral')
     .map(([name, architecture]): [string, Case] => [name, { differences: { ...architecture, vocabSize: 48 } }]),
   [
     'granite without factors, which is llama',

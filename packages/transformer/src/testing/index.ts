@@ -1,6 +1,7 @@
 /** Tiny models with random weights, in memory and as files, for tests of this and dependent packages. */
 export {
   architectureMetadata,
+  LLAMA_CPP_ARCHITECTURES,
   TINY_ARCHITECTURES,
   type TinyName,
   TINY_CHAT_TEMPLATE,

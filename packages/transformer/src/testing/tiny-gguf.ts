@@ -53,10 +53,10 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     ...TINY_ARCHITECTURE,
     name: 'granite',
     vocabSize: 256 + CONTROL_TOKENS.length,
-    embeddingScale: 3,
+    embeddingScale: 0.5,
     attentionScale: 0.25,
-    residualScale: 0.5,
-    logitScale: 2,
+    residualScale: 0.75,
+    logitScale: 0.75,
   },
   smollm3: {
     ...TINY_ARCHITECTURE,
@@ -74,6 +74,11 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     window: { tokens: 21, period: 3, ropeBase: 10_000 },
   },
 };
+
+/** Those that llama.cpp computes: it has no windows for llama files. */
+export const LLAMA_CPP_ARCHITECTURES: Readonly<Record<string, Architecture>> = Object.fromEntries(
+  Object.entries(TINY_ARCHITECTURES).filter(([name]) => name !== 'mistral'),
+);
 
 export const TINY_CHAT_TEMPLATE =
   "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}";
