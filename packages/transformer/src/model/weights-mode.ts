@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import type { GgufFile } from '@trainyard/native';
 
@@ -36,6 +37,21 @@ export function machineMemory(): number {
 }
 
 /**
+ * Memory that this process could get. `process.availableMemory` counts no caches on macOS, and counts those of files
+ * as used in a container: a model that was just read would not fit.
+ */
+function availableMemory(): number {
+  let available = Infinity;
+  try {
+    const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8')) ?? [];
+    if (kilobytes !== undefined) available = 1024 * Number(kilobytes);
+  } catch {
+    // Another operating system.
+  }
+  return Math.min(available, machineMemory());
+}
+
+/**
  * Reason why a model does not fit, or null.
  *
  * @param needs bytes by mode, without the memory of tokens
@@ -44,7 +60,7 @@ export function machineMemory(): number {
 export function memoryProblem(
   mode: WeightsMode,
   needs: Readonly<Record<WeightsMode, number>>,
-  availableBytes: number = process.availableMemory(),
+  availableBytes: number = availableMemory(),
 ): string | null {
   if (needs[mode] <= availableBytes) return null;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
