@@ -48,7 +48,7 @@ test('the service fetches a model that a client names, serves and trains it, als
 
     // A cancelled download continues from its bytes.
     hub.add('org/other', own.files.folder);
-    hub.bytesPerSecond = 40_000;
+    hub.bytesPerSecond = 15_000;
     await client.baseModels.fetch('org/other');
     await expect
       .poll(async () => (await statusOf('org/other'))?.done_bytes ?? 0, { interval: 50 })
@@ -63,7 +63,7 @@ test('the service fetches a model that a client names, serves and trains it, als
 
     // So does one that was killed with the service.
     hub.add('org/third', own.files.folder);
-    hub.bytesPerSecond = 40_000;
+    hub.bytesPerSecond = 15_000;
     await client.baseModels.fetch('org/third');
     await expect
       .poll(async () => (await statusOf('org/third'))?.done_bytes ?? 0, { interval: 50 })
