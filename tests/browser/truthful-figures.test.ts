@@ -91,6 +91,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     const first = page.url();
     await page.keyboard.press('j');
     await expect.poll(() => page.url(), WAIT).not.toBe(first);
+    await page.getByText(/in the list/).waitFor(WAIT);
     await page.keyboard.press('k');
     await expect.poll(() => page.url(), WAIT).toBe(first);
     await page.goBack();
@@ -113,12 +114,20 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     for (const title of ['Solved', 'Reply length', 'Cut off', 'words']) await card(title).waitFor(WAIT);
     const plot = card('Reward').locator('.u-over');
     await plot.waitFor(WAIT);
-    const tops = await page
-      .locator('.chart-grid')
-      .first()
-      .locator('.line-chart')
-      .evaluateAll((plots) => plots.slice(0, 3).map((one) => Math.round(one.getBoundingClientRect().top)));
-    expect(new Set(tops).size).toBe(1);
+    const plots = page.locator('.chart-grid').first().locator('.line-chart');
+    await expect
+      .poll(
+        () =>
+          plots.evaluateAll(
+            (drawn) =>
+              [
+                drawn.length > 2,
+                ...new Set(drawn.slice(0, 3).map((one) => Math.round(one.getBoundingClientRect().top))),
+              ].length,
+          ),
+        WAIT,
+      )
+      .toBe(2);
     await plot.hover({ position: { x: 40, y: 40 } });
     await page.mouse.down();
     const box = (await plot.boundingBox())!;

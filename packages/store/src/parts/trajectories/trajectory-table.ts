@@ -349,8 +349,11 @@ export class TrajectoryTable {
       Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
       `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`,
     );
-    const walks = sort !== 'position' && (await this.#isCommonSplit(query));
-    const { conditions, parameters } = filterOf(query, walks);
+    const isRare = sort !== 'position' && (await this.#isRare(query));
+    const { conditions, parameters } = filterOf(query, {
+      walksSplit: sort !== 'position' && (await this.#isCommonSplit(query)),
+      walksOrder: sort !== 'position' && !isRare,
+    });
     const isAscending = query.order !== 'desc';
     if (after !== undefined && after !== null) {
       const cursor = await this.#cursor(after, modelId);
@@ -365,7 +368,7 @@ export class TrajectoryTable {
     }
     const direction = isAscending ? 'asc' : 'desc';
     // The sum keeps a database from walking through the index of the order, in which few rows match.
-    const term = sort !== 'position' && (await this.#isRare(query)) ? ' + 0' : '';
+    const term = isRare ? ' + 0' : '';
     const order =
       sort === 'position' ? `t.position ${direction}` : `t.${sort}${term} ${direction}, t.position${term} ${direction}`;
     const rows = await this.#sql.all<SummaryRow>(
@@ -480,8 +483,15 @@ function chosen(number: number, type: string): string {
   return `case position ${Array.from({ length: number }, () => `when ? then cast(? as ${type})`).join(' ')} end`;
 }
 
-/** @param walksSplit true checks the split row by row, in the order of an index of the model */
-function filterOf(query: TrajectoryQuery, walksSplit: boolean): { conditions: string[]; parameters: SqlParameter[] } {
+/**
+ * Values of common outcomes and ends are compared row by row, so that no index but that of the order is used.
+ *
+ * @param options.walksSplit true checks the split row by row, too
+ */
+function filterOf(
+  query: TrajectoryQuery,
+  { walksSplit, walksOrder }: { walksSplit: boolean; walksOrder: boolean },
+): { conditions: string[]; parameters: SqlParameter[] } {
   const ofSets: [string, SqlParameter | undefined][] = [
     ['id = ?', query.jobId],
     ['job_id is not null', query.jobId],
@@ -506,10 +516,10 @@ function filterOf(query: TrajectoryQuery, walksSplit: boolean): { conditions: st
   for (const [condition, value] of [
     ['s.split = ?', walksSplit ? query.split : undefined],
     ['t.group_index = ?', query.groupIndex],
-    ['t.outcome = ?', query.outcome],
+    [walksOrder ? "coalesce(t.outcome, '') = ?" : 't.outcome = ?', query.outcome],
     ['t.reward >= ?', query.minReward],
     ['t.reward <= ?', query.maxReward],
-    ['t.finish_reason = ?', query.finishReason],
+    [walksOrder ? "coalesce(t.finish_reason, '') = ?" : 't.finish_reason = ?', query.finishReason],
     [`s.contents <> ${CONTENTS.outdated} and t.prompt_digest = ?`, query.promptDigest],
   ] as const) {
     if (value === undefined) continue;
