@@ -1,6 +1,6 @@
 /**
  * Time to list rollouts of a model with 100,000, by every filter and order, on SQLite and PostgreSQL:
- * `npm run bench -- rollouts` or `node --conditions=@trainyard/source bench/rollouts.ts [--rounds N]`.
+ * `npm run bench -- rollouts [--rounds N]`.
  *
  * Milliseconds of a page of 100: the median of the rounds and the largest. The aim is 200 ms.
  */

@@ -23,6 +23,7 @@ export const COMMANDS = {
       hostile: { setup: DEV, file: 'bench/hostile.ts' },
       models: { setup: DEV, file: 'bench/models/main.ts' },
       'new-step': { setup: ['--dev', '--postgres'], file: 'bench/new-step/main.ts' },
+      rollouts: { setup: ['--dev', '--postgres', '--no-model'], file: 'bench/rollouts.ts' },
       runners: { setup: DEV, file: 'bench/runners.ts' },
       serve: { setup: DEV, file: 'bench/serving/main.ts' },
       store: { setup: NO_MODEL, file: 'bench/store.ts' },

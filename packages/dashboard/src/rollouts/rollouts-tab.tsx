@@ -18,7 +18,7 @@ import { RewardHistogram } from './reward-histogram.tsx';
 import { isInBin, rewardBins } from './reward-bins.ts';
 import { groupRollouts } from './rollout-groups.ts';
 import { AllRollouts } from './table/all-rollouts.tsx';
-import { changed } from './table/rollout-view.ts';
+import { changed, numberOf } from './table/rollout-view.ts';
 import { SearchBox } from './table/search-box.tsx';
 import { StepChart } from './step-chart.tsx';
 import { StepPicker } from './step-picker.tsx';
@@ -196,9 +196,4 @@ function counted(number: number, noun: string): string {
 
 function mean(rollouts: readonly TrajectoryObject[]): number {
   return rollouts.reduce((sum, { reward }) => sum + reward, 0) / rollouts.length;
-}
-
-function numberOf(text: string | null): number | null {
-  const value = text === null || text === '' ? Number.NaN : Number(text);
-  return Number.isFinite(value) ? value : null;
 }

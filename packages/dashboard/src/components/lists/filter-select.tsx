@@ -46,7 +46,7 @@ export function FilterText({ name, label }: { name: string; label: string }) {
 }
 
 /** A parameter of the address as state; the empty text removes it. */
-export function useAddressText(name: string): readonly [string, (value: string) => void] {
+function useAddressText(name: string): readonly [string, (value: string) => void] {
   const [parameters, setParameters] = useSearchParams();
   const set = (value: string) =>
     setParameters(

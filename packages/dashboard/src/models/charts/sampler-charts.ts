@@ -1,8 +1,8 @@
 import type { ChartSpec } from './chart-spec.ts';
 
 /** Names of the two lines, also used in the guide. */
-export const FRESH = 'fresh rollouts';
-export const UPDATED = 'after updates';
+const FRESH = 'fresh rollouts';
+const UPDATED = 'after updates';
 
 const compared = (name: string, chart: Omit<ChartSpec, 'metrics'>): ChartSpec => ({
   ...chart,
