@@ -312,17 +312,24 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     expect(cells.map(([step]) => Number(step))).toEqual(Array.from({ length: NUM_STEPS }, (_, step) => step));
     expect(cells.map(([, reward]) => Number(reward))).toEqual(data[0]?.mean);
 
+    // The page of a step has its rollouts, next to a chart of the metric that was chosen.
+    const rolloutsOf = async (step: number) => {
+      await page.getByRole('region', { name: 'Rewards of this step' }).getByText(`Step ${step} ·`).waitFor();
+      expect(await page.getByLabel('Step', { exact: true }).inputValue()).toBe(String(step));
+      expect(await page.getByLabel('Split').inputValue()).toBe('train');
+      await expect.poll(() => page.getByRole('combobox', { name: 'Over steps' }).inputValue()).toBe('train/reward');
+    };
     const chart = page.getByRole('img', { name: /^Reward over steps/ });
     await chart.focus();
     for (const key of ['ArrowLeft', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
-    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=${NUM_STEPS - 2}`);
+    await rolloutsOf(NUM_STEPS - 2);
 
     await page.goto(`${origin}/models/${modelId}`);
     await page.getByRole('button', { name: 'Reward as a table' }).click();
     const table = page.getByRole('table', { name: 'Reward' });
     expect(await table.getByRole('row').count()).toBe(NUM_STEPS + 1);
     await table.getByRole('button', { name: '5', exact: true }).click();
-    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=5`);
+    await rolloutsOf(5);
     expect(complaints).toEqual([]);
     await context.close();
   });
