@@ -48,9 +48,7 @@ export function App() {
             <Route path="/models/:modelId/:tab?">
               {({ modelId, tab }) => <ModelPage key={modelId} modelId={modelId} tab={tab} />}
             </Route>
-            <Route path="/rollouts/:rolloutId">
-              {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={rolloutId} />}
-            </Route>
+            <Route path="/rollouts/:rolloutId">{({ rolloutId }) => <RolloutPage rolloutId={rolloutId} />}</Route>
             <Route path="/chat" component={ChatPage} />
             <Route path="/jobs" component={JobsPage} />
             <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={jobId} />}</Route>

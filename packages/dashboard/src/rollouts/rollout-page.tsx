@@ -1,6 +1,7 @@
 import './rollout-page.css';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { TrajectoryContent } from '@trainyard/sdk';
+import { Fragment } from 'react';
 import { Link } from 'wouter';
 
 import { modelQuery } from '../api/models.ts';
@@ -28,7 +29,13 @@ const VIEWS = [
 
 /** One rollout: its messages, its tokens, and its prompt at other steps. */
 export function RolloutPage({ rolloutId }: { rolloutId: string }) {
-  const { data: rollout, error } = useQuery(rolloutQuery(rolloutId));
+  // The links to its neighbours stay while the next one loads: they keep the focus, and miss no key.
+  const { data, error, isPlaceholderData } = useQuery({
+    ...rolloutQuery(rolloutId),
+    placeholderData: keepPreviousData,
+  });
+  const neighbours = data === undefined ? null : <Neighbours rolloutId={rolloutId} inGroupOf={data} />;
+  const rollout = isPlaceholderData ? undefined : data;
   const { data: named } = useQuery({ ...modelQuery(rollout?.model_id ?? ''), enabled: rollout !== undefined });
   const parameters = useAddress();
   const view = parameters.get('view') ?? '';
@@ -36,6 +43,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   if (rollout === undefined)
     return (
       <Page title="Rollout" path={<Link href="/models">Models</Link>}>
+        {neighbours}
         {error === null ? null : <Fault error={error} />}
       </Page>
     );
@@ -69,7 +77,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
         </>
       }
     >
-      <Neighbours rollout={rollout} />
+      {neighbours}
       <div className="rollout-facts">
         <span>
           Reward <strong>{formatValue(rollout.reward)}</strong>
@@ -96,13 +104,15 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
           </Link>
         ))}
       </nav>
-      {view === 'tokens' ? (
-        <RolloutTokens rollout={rollout} />
-      ) : view === 'compare' ? (
-        <RolloutComparison rollout={rollout} />
-      ) : (
-        <Conversation rollout={rollout} />
-      )}
+      <Fragment key={rolloutId}>
+        {view === 'tokens' ? (
+          <RolloutTokens rollout={rollout} />
+        ) : view === 'compare' ? (
+          <RolloutComparison rollout={rollout} />
+        ) : (
+          <Conversation rollout={rollout} />
+        )}
+      </Fragment>
     </Page>
   );
 }

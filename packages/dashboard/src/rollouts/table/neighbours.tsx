@@ -16,11 +16,18 @@ const AHEAD = 5;
  * Links to the previous and next rollout of the list that this one was opened from, or of its group; also by
  * the keys K and J.
  */
-export function Neighbours({ rollout }: { rollout: TrajectoryContent }) {
+export function Neighbours({
+  rolloutId: id,
+  inGroupOf,
+}: {
+  rolloutId: string;
+  /** The rollout, or while it loads the one before, of the same list or group. */
+  inGroupOf: TrajectoryContent;
+}) {
   const parameters = useAddress();
   const [, navigate] = useLocation();
   const list = parameters.get('list');
-  const { id, model_id: modelId, job_id: job, log_id: log, group } = rollout;
+  const { model_id: modelId, job_id: job, log_id: log, group } = inGroupOf;
   const filter = useMemo(
     () =>
       list === null
