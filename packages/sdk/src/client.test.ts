@@ -55,6 +55,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   pauseTrainingJob: (client) => client.trainingJobs.pause('j'),
   resumeTrainingJob: (client) => client.trainingJobs.resume('j'),
   listTrainingEvents: (client) => client.trainingJobs.events('j', { after: 'x' }),
+  listTrainingExamples: (client) => client.trainingJobs.examples('j', { limit: 2 }),
   createExport: (client) => client.exports.create('m', { format: 'peft' }),
   listExports: (client) => client.exports.list('m'),
   retrieveExport: (client) => client.exports.retrieve('m', 'e'),
