@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     await client.trainingJobs.resume(held);
     await each((page) => page.getByText('Ended', { exact: true }).waitFor());
     await each(async (page) => {
-      const words = await page.locator('.job-events li span:first-child').allTextContents();
+      const words = await page.locator('.job-events li > time + span + span').allTextContents();
       expect(words.filter((word) => word !== 'Warning')).toEqual(['Started', 'Gradient step', 'Ended']);
     });
     expect(streams).toEqual(['/v1/preview/events']);
