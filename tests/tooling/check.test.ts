@@ -118,7 +118,7 @@ const FAULTS: { fault: string; step: string; message: string; changes: Record<st
   {
     fault: 'a folder outside the wings',
     step: 'rooms',
-    message: 'packages/server/src/extras/clock.ts: in none of the wings seams, training-data',
+    message: 'packages/server/src/extras/clock.ts: in none of the wings seams, hub, training-data',
     changes: { 'packages/server/src/extras/clock.ts': `export const clock = 1;\n` },
   },
   {
