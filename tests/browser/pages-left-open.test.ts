@@ -57,20 +57,20 @@ describe.skipIf(!hasBrowser())('a page that stays open', () => {
 
   test('distinguishes a service that refuses for now from a proxy that cannot reach it', async () => {
     const page = await dashboard.signedIn('/models');
-    const answer = async (status: number, headers: Record<string, string>) => {
-      await page.route(/\/preview\/training-/, async (route) => await route.fulfill({ status, headers, json: {} }));
+    const answer = async (paths: RegExp, status: number, headers: Record<string, string>) => {
+      await page.route(paths, async (route) => await route.fulfill({ status, headers, json: {} }));
       await page.getByRole('link', { name: 'Jobs' }).click();
       await page.getByRole('alert').waitFor();
     };
-    await answer(503, { 'x-request-id': 'of the service', 'x-should-retry': 'false' });
+    await answer(/\/preview\/training-/, 503, { 'x-request-id': 'of the service', 'x-should-retry': 'false' });
     expect(await away(page).count()).toBe(0);
     await page.getByRole('link', { name: 'Models' }).first().click();
     await page.unroute(/\/preview\/training-/);
     await page.goto(`${dashboard.origin}/models`);
-    // Any later answer of the service takes the notice away again.
-    const noticed = away(page).waitFor();
-    await answer(502, { 'x-should-retry': 'false' });
-    await noticed;
+    await page.getByText('short-answers').first().waitFor();
+    // Any answer of the service would take the notice away again.
+    await answer(/\/v1\//, 502, { 'x-should-retry': 'false' });
+    await away(page).waitFor();
     await page.context().close();
   });
 

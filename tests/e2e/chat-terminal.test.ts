@@ -100,7 +100,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
 
   it('a missing model is reported before the first question, and later ends nothing', async () => {
     chat('nobody');
-    await terminal.shows('"trainyard models list" lists the models trained here');
+    await terminal.shows(/"trainyard models list" lists\s+the models trained here/);
     expect(await terminal.ended).toBe(1);
 
     chat('tiny/base');
