@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema, type TSchemaOptions } from 'typebox';
 import { LEAST_LORA_ALPHA } from '../fields/lora-alpha.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 
@@ -15,6 +15,10 @@ const MAX_PATTERN_KEYS = 1000;
 /** All linear layers of the base model's blocks, without the output layer, as in PEFT. */
 export const ALL_LINEAR = 'all-linear';
 
+/** The declarations of the SDK write out each type, which they cannot for the library's records. */
+const numbersByModule = (value: TSchema, options: TSchemaOptions) =>
+  Type.Unsafe<Record<string, number>>(Type.Record(Type.String(), value, options));
+
 /** `lora` of a model's registration. An extension of this service, so an unknown key is a mistake. */
 export const LoraRequestSchema = Type.Object(
   {
@@ -28,10 +32,10 @@ export const LoraRequestSchema = Type.Object(
     ),
     use_rslora: optionalNullable(Type.Boolean()),
     rank_pattern: optionalNullable(
-      Type.Record(Type.String(), Type.Integer({ minimum: 1, maximum: MAX_RANK }), { maxProperties: MAX_PATTERN_KEYS }),
+      numbersByModule(Type.Integer({ minimum: 1, maximum: MAX_RANK }), { maxProperties: MAX_PATTERN_KEYS }),
     ),
     alpha_pattern: optionalNullable(
-      Type.Record(Type.String(), Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: MAX_ALPHA }), {
+      numbersByModule(Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: MAX_ALPHA }), {
         maxProperties: MAX_PATTERN_KEYS,
       }),
     ),
@@ -48,10 +52,10 @@ export type LoraRequest = Static<typeof LoraRequestSchema>;
 /** Ranks and scales by module; keys are names and paths of modules. */
 export const LoraModuleFields = {
   use_rslora: Type.Boolean({ description: 'The scale is alpha / √rank.' }),
-  rank_pattern: Type.Record(Type.String(), Type.Integer(), {
+  rank_pattern: numbersByModule(Type.Integer(), {
     description: "Ranks by layer (`q_proj`) and by module (`layers.3.self_attn.q_proj`), as in PEFT's configuration.",
   }),
-  alpha_pattern: Type.Record(Type.String(), Type.Number(), { description: 'Alphas, likewise.' }),
+  alpha_pattern: numbersByModule(Type.Number(), { description: 'Alphas, likewise.' }),
 };
 
 export const LoraObjectSchema = Type.Object(
