@@ -54,6 +54,7 @@ export function folderConfig(fields: Fields): FolderConfig {
   const numLayers = whole(fields, 'num_hidden_layers', [1, 512]);
   const hasAttentionBias = family.hasQkvBias || flag(fields, 'attention_bias');
   const rope = ropeOf(fields);
+  const ropeBase = real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000);
   const contextLength = whole(fields, 'max_position_embeddings', [1, 1 << 27]);
   const ropeScaling = ropeScalingOf(rope, contextLength);
   return {
@@ -67,7 +68,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       numKvHeads,
       headSize,
       rmsEpsilon: real(fields, 'rms_norm_eps', [1e-12, 1], 1e-6),
-      ropeBase: real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000),
+      ropeBase,
       ropeScale: ropeScaling.kind === 'linear' ? ropeScaling.factor : 1,
       yarn: ropeScaling.kind === 'yarn' ? yarnOf(ropeScaling) : null,
       hasAttentionBias,
@@ -81,7 +82,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       logitScale: 1,
       window: null,
       unrotatedPeriod: null,
-      ...family.traits(fields, numLayers),
+      ...family.traits(fields, numLayers, ropeBase),
     },
     family,
     statesHeadSize: typeof fields['head_dim'] === 'number',

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
+import { readArchitecture } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
@@ -55,6 +56,19 @@ describe.each(['llama', 'qwen2', 'qwen3'] as const)('a folder of %s', (name) => 
       expect([key, file.metadata.get(key)]).toEqual([key, expected]);
     }
   });
+});
+
+test.each(['mistral', 'olmo3'] as const)('windows of %s have the rope base of newer configurations', async (name) => {
+  await writeTinyFolder(folder, original, TINY_ARCHITECTURES[name]);
+  const { rope_theta: _, ...config } = readJson<{ rope_theta?: number; rope_scaling?: object }>('config.json');
+  writeJson('config.json', {
+    ...config,
+    rope_scaling: null,
+    rope_parameters: { rope_type: 'default', rope_theta: 500_000 },
+  });
+  using file = GgufFile.open(await convert());
+  const { ropeBase, window } = readArchitecture(file);
+  expect([ropeBase, window?.ropeBase]).toEqual([500_000, 500_000]);
 });
 
 describe('a folder of llama', () => {

@@ -8,7 +8,7 @@ import { diskFault, replaceFile, syncDirectory, syncFile } from '../checkpoint/d
 import { ModelFolderError } from './model-folder-error.ts';
 
 /** Changes whenever the same source gives another file. */
-const CONVERTER = 1;
+const CONVERTER = 2;
 /** Above the header, and the padding between tensors. */
 const SPARE_BYTES = 64 << 20;
 

@@ -20,8 +20,12 @@ export interface TransformersFamily {
   readonly isTied: boolean;
   /** transformers adds it to the weights of norms. */
   readonly normOffset: number;
-  /** Traits that its configuration sets in addition to the common ones. @throws {ModelFolderError} */
-  readonly traits: (fields: Fields, numLayers: number) => Partial<Architecture>;
+  /**
+   * Traits that its configuration sets in addition to the common ones.
+   * @param ropeBase of all layers, which releases of transformers store in different places
+   * @throws {ModelFolderError}
+   */
+  readonly traits: (fields: Fields, numLayers: number, ropeBase: number) => Partial<Architecture>;
   /** Settings for these traits, and others that its class needs. */
   readonly fields: (architecture: Architecture) => object;
 }
@@ -103,9 +107,7 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     className: 'Olmo3ForCausalLM',
     hasWindows: true,
     queryKeyNorm: 'projection',
-    traits: (fields, numLayers) => ({
-      window: windowOf(fields, numLayers, { period: 4, ropeBase: baseOf(fields) }),
-    }),
+    traits: (fields, numLayers, ropeBase) => ({ window: windowOf(fields, numLayers, { period: 4, ropeBase }) }),
     fields: (architecture) => ({
       ...LLAMA.fields(architecture),
       sliding_window: architecture.window?.tokens ?? null,
@@ -172,12 +174,10 @@ function windowOf(fields: Fields, numLayers: number, defaults: { period: number;
   }
 }
 
-const baseOf = (fields: Fields): number => real(fields, 'rope_theta', [1, 1e12], 10_000);
-
 /** All layers have the window; null is none. */
-function mistralTraits(fields: Fields, numLayers: number): Partial<Architecture> {
+function mistralTraits(fields: Fields, numLayers: number, ropeBase: number): Partial<Architecture> {
   if (fields['sliding_window'] === null) return {};
-  return { window: windowOf(fields, numLayers, { period: numLayers + 1, ropeBase: baseOf(fields) }) };
+  return { window: windowOf(fields, numLayers, { period: numLayers + 1, ropeBase }) };
 }
 
 function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
