@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+
+import { isRunning } from '../seams/data/is-running.ts';
 
 const POLL_MS = 250;
 const HEARTBEAT_MS = 5_000;
@@ -34,18 +36,14 @@ export async function withFileLock<Result>(
   }
 }
 
-/** A link appears with its content, and fails if the lock is there. */
+/** A lock whose process ended before it wrote its name is abandoned after a minute. */
 function isTaken(path: string, owner: string): boolean {
-  const draft = `${path}.${randomUUID()}`;
-  writeFileSync(draft, owner);
   try {
-    linkSync(draft, path);
+    writeFileSync(path, owner, { flag: 'wx' });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
-  } finally {
-    rmSync(draft, { force: true });
   }
 }
 
@@ -54,15 +52,6 @@ function isAbandoned(path: string): boolean {
   if (host === hostname() && pid !== undefined) return !isRunning(Number(pid));
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat !== undefined && Date.now() - stat.mtimeMs > ABANDONED_MS;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'; // under another user
-  }
 }
 
 /** Removes an abandoned lock. Of several waiters one renames it; a lock that a faster one took is put back. */

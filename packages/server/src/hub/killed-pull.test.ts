@@ -1,5 +1,6 @@
 /** Pulls that are killed: the next one continues, and the cache of others never has half a file. */
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,10 +31,12 @@ interface Moment {
 
 const numOf = (hub: LoopbackHub, kind: string) => hub.requests.filter((request) => request.kind === kind).length;
 
+/** Bytes of the weights that are here, before they are whole. */
 const partialBytes = (cacheDirectory: string): number => {
+  const digest = createHash('sha256').update(tiny.folder['model.safetensors']!).digest('hex');
   try {
     const names = readdirSync(cacheDirectory, { recursive: true, encoding: 'utf8' });
-    const name = names.find((path) => path.endsWith('.trainyard.incomplete'));
+    const name = names.find((path) => path.endsWith(`${digest}.trainyard.incomplete`));
     return name === undefined ? 0 : statSync(join(cacheDirectory, name)).size;
   } catch {
     return 0;

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { createFile, makeFolders, replaceFile } from '@trainyard/store/places';
 
 import { DiskReserve } from './disk-reserve.ts';
+import { isRunning } from './is-running.ts';
 import { ServerError } from '../faults/server-error.ts';
 
 const LOCK_FILE = 'service.pid';
@@ -197,12 +198,7 @@ function liveOwner(content: string, dataDirectory: string): LiveOwner | null {
   }
   const { pid, startedAt, url, folder } = owner;
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return null;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return null;
-  }
-  if (processStart(pid) !== startedAt) return null;
+  if (!isRunning(pid) || processStart(pid) !== startedAt) return null;
   const isForeign = typeof folder === 'string' && folder !== folderIdentity(dataDirectory);
   return { pid, url: typeof url === 'string' ? url : null, isForeign };
 }
