@@ -13,6 +13,7 @@ import { type Column, DataTable } from '../components/data-table.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
 import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { type ComparedSetting, differingSettings, type RunSettings } from './compared-settings.ts';
@@ -35,17 +36,12 @@ export function ComparePage() {
   const read = (name: string) => parameters.get(name) ?? '';
   const found = matching(all, { search: read('q'), project: read('project'), ids: parameters.getAll('model') });
   const runs = found.slice(0, MAX_RUNS);
-  const projects = [...new Set(all.map((model) => model.project))].toSorted();
   return (
     <Page title="Compare" path={<Link href="/models">Models</Link>}>
       {error === null ? null : <Fault error={error} />}
       <div className="filters">
         <FilterText name="q" label="Search runs" />
-        <FilterSelect
-          name="project"
-          label="Project"
-          options={[['', 'all'], ...projects.map((name) => [name, shownName(name)] as const)]}
-        />
+        <ProjectFilter projects={all.map((model) => model.project)} />
         <span className="soft" role="status">
           {found.length > MAX_RUNS ? `the newest ${MAX_RUNS} of ${found.length} runs` : `${found.length} runs`}
         </span>

@@ -5,6 +5,7 @@ import { useSearchParams } from 'wouter';
 import type { JobFilter } from '../api/jobs.ts';
 import { modelsQuery } from '../api/models.ts';
 import { FilterSelect } from '../components/lists/filter-select.tsx';
+import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from './job-table.tsx';
 
@@ -19,7 +20,6 @@ export function JobsPage() {
   const project = parameters.get('project') ?? '';
   const status = STATUSES.find((one) => one === parameters.get('status'));
   const kind = KINDS.find((one) => one === parameters.get('kind'));
-  const projects = [...new Set([...models.map((model) => model.project), ...(project === '' ? [] : [project])])];
   const filter: JobFilter = {
     ...(status === undefined ? {} : { status }),
     ...(kind === undefined ? {} : { kind }),
@@ -42,11 +42,7 @@ export function JobsPage() {
             ['sft', 'conversations'],
           ]}
         />
-        <FilterSelect
-          name="project"
-          label="Project"
-          options={[['', 'all'], ...projects.toSorted().map((one) => [one, one] as const)]}
-        />
+        <ProjectFilter projects={[...models.map((model) => model.project), ...(project === '' ? [] : [project])]} />
       </div>
       <JobTable modelId={null} filter={filter} models={models} />
     </Page>

@@ -13,6 +13,7 @@ import { Empty } from '../components/empty.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
 import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { formatCount, formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
@@ -60,18 +61,13 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
   const read = (name: string) => parameters.get(name) ?? '';
   const [search, project, order] = [read('q'), read('project'), read('sort')];
   const shown = useMemo(() => orderedModels(models, { search, project, order }), [models, search, project, order]);
-  const projects = useMemo(() => [...new Set(models.map((model) => model.project))].toSorted(), [models]);
   const columns = useMemo(() => columnsFor(models, chosen, setChosen), [models, chosen]);
   const doomed = shown.filter(({ id }) => chosen.has(id));
   return (
     <>
       <div className="filters">
         <FilterText name="q" label="Search models" />
-        <FilterSelect
-          name="project"
-          label="Project"
-          options={[['', 'all'], ...projects.map((name) => [name, shownName(name)] as const)]}
-        />
+        <ProjectFilter projects={models.map((model) => model.project)} />
         <FilterSelect name="sort" label="Order" options={MODEL_ORDERS} />
         <span className="soft" role="status">
           {shown.length === models.length

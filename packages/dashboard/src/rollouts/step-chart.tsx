@@ -5,6 +5,7 @@ import { useSearchParams } from 'wouter';
 import { metricsQuery, seriesQuery } from '../api/models.ts';
 import { ChartCard } from '../charts/chart-card.tsx';
 import { lineOf } from '../charts/series-lines.ts';
+import { FilterSelect } from '../components/lists/filter-select.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 const HEIGHT = 110;
@@ -21,7 +22,7 @@ export function StepChart({
   split: string;
   onStep: (step: number) => void;
 }) {
-  const [parameters, setParameters] = useSearchParams();
+  const [parameters] = useSearchParams();
   const { data: metrics } = useQuery(metricsQuery(modelId));
   const names = useMemo(() => namesOf(metrics?.data.map(({ name }) => name) ?? [], split), [metrics, split]);
   const wanted = parameters.get('metric');
@@ -34,29 +35,12 @@ export function StepChart({
   if (name === undefined) return null;
   return (
     <div className="step-chart">
-      <label className="inline-field">
-        Over steps
-        <select
-          className="input"
-          value={name}
-          onChange={({ target }) =>
-            setParameters(
-              (before) => {
-                const after = new URLSearchParams(before);
-                after.set('metric', target.value);
-                return after;
-              },
-              { replace: true },
-            )
-          }
-        >
-          {names.map((other) => (
-            <option key={other} value={other}>
-              {shownName(other)}
-            </option>
-          ))}
-        </select>
-      </label>
+      <FilterSelect
+        name="metric"
+        label="Over steps"
+        options={names.map((other) => [other, shownName(other)] as const)}
+        fallback={name}
+      />
       <ChartCard title={name} xName="step" lines={lines} height={HEIGHT} level="h2" onPick={onStep} />
     </div>
   );

@@ -5,6 +5,7 @@ import { useSearchParams } from 'wouter';
 
 import { rolloutTokensQuery } from '../../api/rollouts.ts';
 import { Fault } from '../../components/fault.tsx';
+import { FilterSelect } from '../../components/lists/filter-select.tsx';
 import { formatValue } from '../../components/numbers.ts';
 import { TokenFacts, TokenLegend, TokenText } from '../../tokens/token-text.tsx';
 import { formatProbability, SURPRISE_LEGEND, surpriseLevel } from '../../tokens/token-tone.ts';
@@ -15,7 +16,7 @@ import { TrainedTokens } from './trained-tokens.tsx';
 /** The tokens of a rollout with their data from sampling and training. */
 export function RolloutTokens({ rollout }: { rollout: TrajectoryContent }) {
   const { data, error } = useQuery(rolloutTokensQuery(rollout.id));
-  const [parameters, setParameters] = useSearchParams();
+  const [parameters] = useSearchParams();
   const overlay = OVERLAYS.find(({ name }) => name === parameters.get('colour')) ?? OVERLAYS[0]!;
   if (data === undefined) return error === null ? null : <Fault error={error} />;
   const { sequences, choices } = data;
@@ -38,29 +39,12 @@ export function RolloutTokens({ rollout }: { rollout: TrajectoryContent }) {
   return (
     <>
       <div className="token-controls">
-        <label className="inline-field">
-          Colour
-          <select
-            className="input"
-            value={overlay.name}
-            onChange={({ target }) =>
-              setParameters(
-                (before) => {
-                  const after = new URLSearchParams(before);
-                  after.set('colour', target.value);
-                  return after;
-                },
-                { replace: true },
-              )
-            }
-          >
-            {OVERLAYS.map(({ name, text }) => (
-              <option key={name} value={name}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
+        <FilterSelect
+          name="colour"
+          label="Colour"
+          options={OVERLAYS.map(({ name, text }) => [name, text] as const)}
+          fallback={overlay.name}
+        />
         <TokenLegend tone={overlay.tone} levels={overlay.legend} isTrained={overlay.name !== 'mask'} />
         <span className="soft">{overlay.help} Context has no background.</span>
       </div>
