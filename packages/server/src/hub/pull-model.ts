@@ -27,7 +27,7 @@ export interface PullOptions {
   readonly settings: HubSettings;
   /**
    * True: the newest commit of a branch. False: the commit in the cache, if there is one, so that a model does not
-   * change between two starts; the hub is asked only if the cache lacks a file.
+   * change between two starts; if the hub does not answer, a model that is whole in the cache is enough.
    */
   readonly refreshes: boolean;
   readonly signal?: AbortSignal;

@@ -16,7 +16,7 @@ const REPORT_MS = 10_000;
  */
 export async function fetchHubModels(config: ServiceConfig, log: Log): Promise<ServiceConfig> {
   const models: ModelConfig[] = [];
-  for (const model of config.models) models.push(model.hub === null ? model : await fetchModel(model, log));
+  for (const model of config.models) models.push(await fetchModel(model, log));
   return { ...config, models };
 }
 

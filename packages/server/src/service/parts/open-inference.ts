@@ -77,15 +77,15 @@ export async function openGrowingInference(
       return new EmbeddedInference({ name, host, ...own, capacity, onIdle, arbiter: cores, share: 1, niceness, log });
     },
   });
+  // The only model of a service was not measured, because it stays; with a second one it need not.
+  const sizes = new Map<string, number>();
   const addBaseModel: AddBaseModel = async (model) => {
     const options = hostOptionsOf(model, config, parts);
     const { served, memory } = await inspectInChild(options, log);
     const bytes = totalBytes(memory);
     if (bytes > budgetBytes) throw overBudget(model.id, memory, budgetBytes);
-    // The only model of a service was not measured, because it stays; with a second one it need not.
-    const sizes = new Map<string, number>();
     for (const [id, unmeasured] of engineOptions)
-      if (models.some((known) => known.id === id && known.served === null))
+      if (!sizes.has(id) && models.some((known) => known.id === id && known.served === null))
         sizes.set(id, totalBytes((await inspectInChild(unmeasured, log)).memory));
     hostOptions.set(model.id, options);
     inference.add({ id: model.id, served, bytes }, sizes);

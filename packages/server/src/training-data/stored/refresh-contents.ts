@@ -9,7 +9,7 @@ import {
   type TrajectoryContents,
 } from '@trainyard/store';
 
-import { isRecordLine, RecordLineReader } from '../choice-records/record-lines.ts';
+import { RecordLineReader } from '../choice-records/record-lines.ts';
 import { trajectoryContents } from '../wire/trajectory-contents.ts';
 
 /** Expired texts are hidden at once, and removed at this interval. */
@@ -122,8 +122,9 @@ export class ContentRefresh {
     let contents: TrajectoryContents[][] = [];
     let numRows = 0;
     for await (const line of this.#options.blobs.getJsonLines(blobKey)) {
-      if (isRecordLine(line as object)) {
-        const [id, record] = reader.read(line as object)!;
+      const recorded = reader.read(line as object);
+      if (recorded !== null) {
+        const [id, record] = recorded;
         if (record.kind === 'sampled') lengths.set(id, record.tokenIds.length);
         continue;
       }

@@ -1,4 +1,4 @@
-import { OWN_ROLLOUT_METRICS, type WireTrajectoryGroup } from '@trainyard/protocol';
+import { OWN_ROLLOUT_METRICS, ROLLOUT_METRICS, type WireTrajectoryGroup } from '@trainyard/protocol';
 import type { GroupContents } from '@trainyard/store';
 
 type Values = Map<string, number[]>;
@@ -35,7 +35,7 @@ export function computeLogMetrics(groups: readonly WireTrajectoryGroup[], split:
 }
 
 /** Names that every training job has already, as `train/reward` and so on. */
-const OF_JOBS = new Set(['reward', 'reward_std_dev', 'exception_rate']);
+const OF_JOBS: ReadonlySet<string> = new Set(ROLLOUT_METRICS.map((name) => name.slice('train/'.length)));
 
 /** The same of a training job's rollouts, without those that the job itself reports. */
 export function computeRolloutMetrics(

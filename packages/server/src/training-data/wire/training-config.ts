@@ -106,11 +106,19 @@ export function changedKeys(kind: 'rl' | 'sft', resolved: unknown): string[] {
   return Object.keys(settings).filter(isChanged);
 }
 
+/** Defaults by kind and loss: each job of a list asks for two of a few. */
+const DEFAULTS = new Map<string, Readonly<Record<string, unknown>>>();
+
 /** Settings of a job that sends none, without those of its base model. */
-function defaultsOf(kind: 'rl' | 'sft', lossFunction: unknown): Record<string, unknown> {
+function defaultsOf(kind: 'rl' | 'sft', lossFunction: unknown): Readonly<Record<string, unknown>> {
+  const name = `${kind} ${String(lossFunction)}`;
+  const known = DEFAULTS.get(name);
+  if (known !== undefined) return known;
   const { maxSequenceLength: _ofBaseModel, ...defaults } =
     kind === 'sft'
       ? resolveSftConfig({}, { maxSequenceLength: MAX_ROW_TOKENS })
       : resolveTrainingConfig(lossFunction === undefined ? {} : { lossFn: lossFunction as LossFunction });
-  return toWireConfig(defaults);
+  const written = toWireConfig(defaults);
+  DEFAULTS.set(name, written);
+  return written;
 }

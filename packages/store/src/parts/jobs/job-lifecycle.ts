@@ -119,9 +119,8 @@ export async function gradientStepTaken(
   // Not the start's step plus one: numbers of deleted checkpoints stay taken.
   const { nextStep: step, numGradientSteps } = await tables.models.countGradientStep(job.modelId);
   const gradientStep = numGradientSteps - 1;
-  const position = await tables.jobs.positionOf(job.id);
-  await tables.metrics.append(job.modelId, metrics, { step, gradientStep, job: position }, now);
-  const place = { step: rolloutStep(job, step), gradientStep, job: position };
+  await tables.metrics.append(job.modelId, metrics, { step, gradientStep, job: job.position }, now);
+  const place = { step: rolloutStep(job, step), gradientStep, job: job.position };
   await tables.metrics.append(job.modelId, rolloutMetrics, place, now);
 }
 

@@ -320,12 +320,6 @@ export class JobTable {
     );
   }
 
-  async positionOf(jobId: string): Promise<number | null> {
-    return (
-      (await this.#sql.get<{ position: number }>('select position from jobs where id = ?', jobId))?.position ?? null
-    );
-  }
-
   /** Resets the count after the present attempt has gone further than earlier ones. */
   async forgetEarlierAttempts(jobId: string): Promise<void> {
     await this.#sql.run('update jobs set num_attempts = 1 where id = ? and num_attempts > 1', jobId);
