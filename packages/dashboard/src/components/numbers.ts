@@ -34,6 +34,11 @@ export function formatShort(value: number): string {
   return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(3)));
 }
 
+/** `1 group`, `8 groups` */
+export function counted(number: number, noun: string): string {
+  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /** `40.8 MB` */
 export function formatMegabytes(bytes: number): string {
   return `${new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(bytes / 1e6)} MB`;

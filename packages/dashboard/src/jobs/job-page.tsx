@@ -9,7 +9,7 @@ import { modelQuery } from '../api/models.ts';
 import { type Fact, Facts } from '../components/facts.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
-import { formatCount, formatDuration, formatShort } from '../components/numbers.ts';
+import { counted, formatCount, formatDuration, formatShort } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
@@ -133,10 +133,6 @@ function RolloutsLink({ job: { id, model_id: modelId, counts, start_step: step }
       </Link>
     </p>
   );
-}
-
-function counted(number: number, noun: string): string {
-  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Number of groups per outcome; null before the job has started. */

@@ -11,7 +11,7 @@ import { Button } from '../components/button.tsx';
 import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
-import { formatCount, formatValue } from '../components/numbers.ts';
+import { counted, formatValue } from '../components/numbers.ts';
 import { GroupView } from './group-view.tsx';
 import { GroupList } from './group-list.tsx';
 import { RewardHistogram } from './reward-histogram.tsx';
@@ -188,10 +188,6 @@ function useAllPages(modelId: string, filter: RolloutFilter) {
     if (wantsMore) more();
   }, [wantsMore, more]);
   return { rollouts, error, isRead: data !== undefined, isComplete: data !== undefined && !wantsMore };
-}
-
-function counted(number: number, noun: string): string {
-  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 function mean(rollouts: readonly TrajectoryObject[]): number {

@@ -58,11 +58,12 @@ export function TokenText({
   const [current, setCurrent] = useState<number | null>(null);
   const root = useRef<HTMLDivElement>(null);
   const firstLive = tokens.findIndex(({ isContext }) => !isContext);
+  const stop = current ?? firstLive;
   const onKeyDown = (event: KeyboardEvent) => {
     const move = MOVES[event.key];
     if (move === undefined) return;
     event.preventDefault();
-    let next = (current ?? firstLive) + move;
+    let next = stop + move;
     while (tokens[next]?.isContext === true) next += move;
     if (tokens[next] === undefined) return;
     focusToken(root.current, next);
@@ -104,7 +105,7 @@ export function TokenText({
               part={part}
               tone={tone}
               current={isWithin(current, part) ? current : null}
-              tabStop={current ?? firstLive}
+              tabStop={isWithin(stop, part) ? stop : null}
             />
           ),
         )}
@@ -138,7 +139,7 @@ const TokenRange = memo(function TokenRange({
   part: TokenPart;
   tone: 'surprise' | 'signed';
   current: number | null;
-  tabStop: number;
+  tabStop: number | null;
 }) {
   return (
     <>

@@ -1,3 +1,5 @@
+import { formatValue } from '../components/numbers.ts';
+
 /** Strength of a colour, 0 (none) to 4; the sign selects one of two colours. */
 export type ToneLevel = -4 | -3 | -2 | -1 | 0 | 1 | 2 | 3 | 4;
 
@@ -20,19 +22,17 @@ export function surpriseLevel(logprob: number | null): ToneLevel {
   return SURPRISES.filter((limit) => probability < limit).length as ToneLevel;
 }
 
-/** Level of a signed value, relative to the largest of its kind. */
-export function signedLevel(value: number | null, largest: number): ToneLevel {
-  if (value === null || value === 0 || largest <= 0) return 0;
-  const level = Math.min(4, Math.ceil((Math.abs(value) / largest) * 4));
-  return (Math.sign(value) * level) as ToneLevel;
-}
-
 /** `37 %`, `0.2 %`, `3e-7` */
 export function formatProbability(logprob: number): string {
   const percent = Math.exp(logprob) * 100;
   if (percent >= 10) return `${percent.toFixed(0)} %`;
   if (percent >= 0.01) return `${Number(percent.toPrecision(2))} %`;
   return percent === 0 ? '0 %' : Math.exp(logprob).toExponential(0);
+}
+
+/** `37 % (-0.994)` */
+export function probabilityOf(logprob: number | null): string {
+  return logprob === null ? 'not known' : `${formatProbability(logprob)} (${formatValue(logprob)})`;
 }
 
 /** A token with visible signs for blanks and line ends. */

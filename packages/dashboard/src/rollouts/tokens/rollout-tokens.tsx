@@ -6,9 +6,8 @@ import { useSearchParams } from 'wouter';
 import { rolloutTokensQuery } from '../../api/rollouts.ts';
 import { Fault } from '../../components/fault.tsx';
 import { FilterSelect } from '../../components/lists/filter-select.tsx';
-import { formatValue } from '../../components/numbers.ts';
 import { TokenFacts, TokenLegend, TokenText } from '../../tokens/token-text.tsx';
-import { formatProbability, SURPRISE_LEGEND, surpriseLevel } from '../../tokens/token-tone.ts';
+import { probabilityOf, SURPRISE_LEGEND, surpriseLevel } from '../../tokens/token-tone.ts';
 import { outcomeWords } from '../outcome-words.ts';
 import { OVERLAYS } from './token-overlays.ts';
 import { TrainedTokens } from './trained-tokens.tsx';
@@ -90,8 +89,4 @@ function SampledTokens({ choice }: { choice: SampledChoiceObject }) {
       />
     </section>
   );
-}
-
-function probabilityOf(logprob: number | null): string {
-  return logprob === null ? 'not known' : `${formatProbability(logprob)} (${formatValue(logprob)})`;
 }

@@ -87,7 +87,7 @@ export const OVERLAYS: readonly Overlay[] = [
 const GAPS = [1e-4, 1e-3, 1e-2, 1e-1] as const;
 const ENTROPIES = [0.1, 0.5, 1, 2] as const;
 /** Bounds of ratios above 1; below 1 their inverses. */
-const RATIOS = [1.01, 1.1, 1.5, 2] as const;
+const LOG_RATIOS = [1.01, 1.1, 1.5, 2].map(Math.log);
 
 /** Bounds of the importance ratio in the loss. */
 export interface RatioBounds {
@@ -104,13 +104,8 @@ export function overlayLevel(name: OverlayName, sequence: TokenSequenceObject, i
       return signed(gapOf(sequence, index), GAPS);
     case 'entropy':
       return signed(sequence.entropies?.[index] ?? null, ENTROPIES);
-    case 'ratio': {
-      const gap = gapOf(sequence, index);
-      return signed(
-        gap,
-        RATIOS.map((ratio) => Math.log(ratio)),
-      );
-    }
+    case 'ratio':
+      return signed(gapOf(sequence, index), LOG_RATIOS);
     case 'advantage':
       return signed(sequence.advantage, [Number.MIN_VALUE, 0.25, 0.5, 1]);
     case 'mask':

@@ -7,7 +7,7 @@ import { rolloutPagesQuery } from '../../api/rollouts.ts';
 import { Button } from '../../components/button.tsx';
 import { formatCount, formatValue } from '../../components/numbers.ts';
 import { focusToken, type ShownToken, TokenFacts, type TokenPart, TokenText } from '../../tokens/token-text.tsx';
-import { formatProbability } from '../../tokens/token-tone.ts';
+import { probabilityOf } from '../../tokens/token-tone.ts';
 import { creditChain } from './credit-chain.ts';
 import { gapOf, isClipped, type Overlay, overlayLevel, type RatioBounds, ratioBounds } from './token-overlays.ts';
 import { TokenStrip } from './token-strip.tsx';
@@ -168,10 +168,6 @@ function factsOf(
     ...(entropy === null ? [] : [['entropy', `${formatValue(entropy)} nats`] as const]),
     ['advantage', formatValue(sequence.advantage)],
   ];
-}
-
-function probabilityOf(logprob: number | null): string {
-  return logprob === null ? 'not known' : `${formatProbability(logprob)} (${formatValue(logprob)})`;
 }
 
 /** The trained token at or after a place, or the last one. */
