@@ -35,7 +35,7 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   const { model, messages, seed, numTokens, n = 1, logprobs = false } = work;
   const startedAt = performance.now();
   const lastAt = new Map<number, number>();
-  const numScores = new Map<number, number>();
+  let numScores = 0;
   const gapsMs: number[] = [];
   let firstTokenMs: number | null = null;
   let usage: OpenAI.CompletionUsage | null = null;
@@ -55,7 +55,7 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   for await (const chunk of await client.chat.completions.create(body)) {
     const now = performance.now();
     for (const { index, delta, logprobs: scores } of chunk.choices) {
-      numScores.set(index, (numScores.get(index) ?? 0) + (scores?.content?.length ?? 0));
+      numScores += scores?.content?.length ?? 0;
       const hasTokens = (delta.content ?? '') !== '' || (scores?.content?.length ?? 0) > 0;
       if (!hasTokens) continue;
       if (index === 0) text += delta.content ?? '';
@@ -68,7 +68,7 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   }
   if (usage === null || firstTokenMs === null) throw new Error('the stream reported no tokens or no usage');
   // The usage of llama-server counts one choice of several; the log-probabilities are one a token.
-  const completionTokens = logprobs ? sum(numScores.values()) : usage.completion_tokens;
+  const completionTokens = logprobs ? numScores : usage.completion_tokens;
   if (completionTokens !== n * numTokens)
     throw new Error(`${n} × ${numTokens} tokens were requested, got ${completionTokens}`);
   return {
@@ -85,8 +85,4 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
 function modelFields(model: string): { readonly model: string; readonly lora?: readonly object[] } {
   const [, id] = /^lora:(\d+)$/.exec(model) ?? [];
   return id === undefined ? { model } : { model, lora: [{ id: Number(id), scale: 1 }] };
-}
-
-function sum(values: Iterable<number>): number {
-  return [...values].reduce((total, value) => total + value, 0);
 }
