@@ -5,7 +5,7 @@
  *   npm run pack -- cli                      creates packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
  *   npm run pack -- cli --out FOLDER      puts it there
  */
-import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,6 +31,8 @@ const ASSETS = [
   'LICENSE',
   'README.md',
 ];
+/** Documents that the service shows at `/guides`, with their pictures. */
+const DOCUMENTS = ['docs', 'examples', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
 
 const { values: flags } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'packages/cli/dist') } } });
 try {
@@ -41,12 +43,19 @@ try {
   const entries = new Map(manifests.flatMap(({ name, manifest }) => entriesOf(name, manifest)));
   for (const { name } of manifests) await buildPackage(name, folder, entries);
   for (const asset of ASSETS) await cp(join(ROOT, asset), join(folder, asset), { recursive: true });
+  for (const document of DOCUMENTS)
+    await cp(join(ROOT, document), join(folder, document), { recursive: true, filter: isDocument });
   await cp(join(ROOT, 'packages/cli/bin'), join(folder, 'packages/cli/bin'), { recursive: true });
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifestOf(manifests), null, 2)}\n`);
   console.log(await npmPack(folder, out));
 } catch (error) {
   process.stderr.write(`pack-cli: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
+}
+
+/** @param {string} path */
+async function isDocument(path) {
+  return (await stat(path)).isDirectory() || /\.(md|png|svg)$/.test(path);
 }
 
 /** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} one per folder */

@@ -88,7 +88,7 @@ async function bundle(folder) {
   // In one file: chunks shared with the page would be one more request before the page loads.
   const { metafile: ofWorker } = await build({
     ...common,
-    entryPoints: { events: join(FOLDER, 'src/api/events-worker.ts') },
+    entryPoints: { events: join(FOLDER, 'src/api/service-news/events-worker.ts') },
     format: 'iife',
   });
   const outputs = Object.entries(metafile.outputs);

@@ -1,135 +1,26 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { COMMANDS, commandLinePage } from '@trainyard/cli';
+import { type DocumentPage, documentSections, type DocumentSection } from '@trainyard/server';
 
-import { cliPage } from './cli-page.ts';
 import { httpPage } from './http-page.ts';
 
 /** A page of the site. */
-export interface SitePage {
-  /** Path on the site, without slashes at its ends. */
-  readonly slug: string;
-  /** Its Markdown file, as a path from the repository's root. */
-  readonly file?: string;
+export interface SitePage extends DocumentPage {
   /** Generates the Markdown of a generated page, which starts with its title. */
   readonly make?: () => string;
 }
 
-interface SiteSection {
-  readonly label: string;
-  readonly isCollapsed?: boolean;
+interface SiteSection extends DocumentSection {
   readonly pages: readonly SitePage[];
 }
 
-const guide = (name: string): SitePage => ({ slug: `guide/${name}`, file: `docs/guide/${name}.md` });
-const reference = (name: string): SitePage => ({ slug: `reference/${name}`, file: `docs/reference/${name}.md` });
+const GENERATED: readonly SitePage[] = [
+  { slug: 'reference/http', make: httpPage },
+  { slug: 'reference/command-line', make: () => commandLinePage(COMMANDS.map((make) => make())) },
+];
 
 /** All pages of the site, in order. @param root the repository */
 export function siteContents(root: string): readonly SiteSection[] {
-  const decisions = readdirSync(join(root, 'docs/decisions'))
-    .filter((name) => name !== 'README.md')
-    .toSorted();
-  return [
-    {
-      label: 'Start',
-      pages: [
-        { slug: 'index', file: 'docs/README.md' },
-        guide('getting-started'),
-        guide('concepts'),
-        { slug: 'learning', file: 'docs/learning.md' },
-      ],
-    },
-    {
-      label: 'Guides',
-      pages: [
-        guide('reward-design'),
-        guide('supervised'),
-        guide('charts-and-warnings'),
-        guide('multi-turn'),
-        guide('tools'),
-        guide('clients'),
-        guide('your-own-model'),
-        guide('checkpoints'),
-        guide('evaluation'),
-        guide('operations'),
-        guide('security'),
-        guide('scaling'),
-      ],
-    },
-    {
-      label: 'Moving here',
-      pages: [guide('from-art'), guide('from-tinker'), guide('from-openai-fine-tuning'), guide('from-wandb')],
-    },
-    {
-      label: 'Examples',
-      pages: [
-        { slug: 'examples', file: 'examples/README.md' },
-        ...[
-          'shaped-words',
-          'extraction',
-          'calculator',
-          'tic-tac-toe',
-          'sft-then-rl',
-          'verifiers',
-          'several-machines',
-          'kubernetes',
-        ].map((name) => ({
-          slug: `examples/${name}`,
-          file: `examples/${name}/README.md`,
-        })),
-      ],
-    },
-    {
-      label: 'Reference',
-      pages: [
-        { slug: 'reference/http', make: httpPage },
-        reference('settings'),
-        { slug: 'reference/command-line', make: cliPage },
-        reference('errors'),
-        reference('events'),
-        reference('metrics'),
-        reference('chat-completions'),
-        reference('kept-answers'),
-        reference('conversations'),
-        reference('training-api'),
-        reference('read-api'),
-        reference('keys-and-network'),
-        reference('data-folder'),
-        reference('licences'),
-        reference('minijinja-changes'),
-      ],
-    },
-    {
-      label: 'Inside',
-      isCollapsed: true,
-      pages: [
-        { slug: 'inside/architecture', file: 'ARCHITECTURE.md' },
-        { slug: 'inside/contributing', file: 'CONTRIBUTING.md' },
-        { slug: 'inside/recipes', file: 'docs/recipes.md' },
-        { slug: 'inside/glossary', file: 'docs/glossary.md' },
-        { slug: 'inside/benchmarks', file: 'docs/benchmarks.md' },
-        { slug: 'inside/known-limits', file: 'docs/known-limits.md' },
-        { slug: 'inside/traps', file: 'docs/traps.md' },
-        { slug: 'inside/changelog', file: 'CHANGELOG.md' },
-      ],
-    },
-    {
-      label: 'Lab',
-      isCollapsed: true,
-      pages: ['scripts', 'testing', 'conformance', 'vllm-suite', 'experiments', 'progress'].map((name) => ({
-        slug: `lab/${name}`,
-        file: `docs/lab/${name}.md`,
-      })),
-    },
-    {
-      label: 'Decisions',
-      isCollapsed: true,
-      pages: [
-        { slug: 'decisions', file: 'docs/decisions/README.md' },
-        ...decisions.map((name) => ({
-          slug: `decisions/${name.replace(/\.md$/, '')}`,
-          file: `docs/decisions/${name}`,
-        })),
-      ],
-    },
-  ];
+  return documentSections(root).map((section) =>
+    section.label === 'Reference' ? { ...section, pages: [...GENERATED, ...section.pages] } : section,
+  );
 }

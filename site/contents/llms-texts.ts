@@ -1,5 +1,7 @@
+import type { DocumentText } from '@trainyard/server';
+
+import { address } from './address.ts';
 import type { siteContents } from './contents.ts';
-import { address, type RenderedPage } from './repository-page.ts';
 
 const SUMMARY =
   'Trainyard is self-hosted serverless RL: one service that samples from language models (OpenAI-style chat completions) and trains them ' +
@@ -8,7 +10,7 @@ const SUMMARY =
 /** The site for language models: a list of its pages (llmstxt.org), and its whole text in one file. */
 export function llmsTexts(
   sections: ReturnType<typeof siteContents>,
-  rendered: readonly RenderedPage[],
+  rendered: readonly DocumentText[],
   base: string,
 ): Record<'llms.txt' | 'llms-full.txt', string> {
   const pageOf = (slug: string) => rendered.find((page) => page.slug === slug)!;

@@ -1,9 +1,11 @@
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { siteContents } from './contents.ts';
+import { documentText, type DocumentText } from '@trainyard/server';
+
+import { address } from './address.ts';
+import { siteContents, type SitePage } from './contents.ts';
 import { llmsTexts } from './llms-texts.ts';
-import { address, renderPage, type RenderedPage } from './repository-page.ts';
 
 /**
  * Writes the inputs of the site's build: `pages/` (Markdown and the sidebar) and `public/` (pictures,
@@ -14,7 +16,7 @@ import { address, renderPage, type RenderedPage } from './repository-page.ts';
  * @returns the pages
  * @throws {Error} if a page in the contents does not exist
  */
-export function writePages(root: string, to: { base?: string; site?: string } = {}): readonly RenderedPage[] {
+export function writePages(root: string, to: { base?: string; site?: string } = {}): readonly DocumentText[] {
   const { base = '/', site = join(root, 'site') } = to;
   const [pagesFolder, publicFolder] = [join(site, 'pages'), join(site, 'public')];
   for (const folder of [pagesFolder, publicFolder]) {
@@ -23,7 +25,12 @@ export function writePages(root: string, to: { base?: string; site?: string } = 
   }
   const sections = siteContents(root);
   const pages = sections.flatMap((section) => section.pages);
-  const rendered = pages.map((page) => renderPage(root, page, pages, base));
+  const links = {
+    pages,
+    addressOf: (slug: string) => address(base, slug),
+    pictureAddressOf: (path: string) => `${base}pictures/${path}`,
+  };
+  const rendered = pages.map((page) => documentText(page.make?.() ?? sourceOf(root, page), page, links));
   for (const { slug, title, body, pictures } of rendered) {
     writeInto(pagesFolder, `${slug}.md`, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body.trim()}\n`);
     for (const picture of pictures) {
@@ -31,9 +38,9 @@ export function writePages(root: string, to: { base?: string; site?: string } = 
       cpSync(join(root, picture), join(publicFolder, 'pictures', picture));
     }
   }
-  const sidebar = sections.map(({ label, isCollapsed = false, pages: own }) => ({
+  const sidebar = sections.map(({ label, isInside = false, pages: own }) => ({
     label,
-    collapsed: isCollapsed,
+    collapsed: isInside,
     items: own.map(({ slug }) => ({
       label: rendered.find((page) => page.slug === slug)!.title,
       link: address('/', slug),
@@ -43,6 +50,12 @@ export function writePages(root: string, to: { base?: string; site?: string } = 
   cpSync(join(root, 'site/favicon.svg'), join(publicFolder, 'favicon.svg'));
   for (const [name, text] of Object.entries(llmsTexts(sections, rendered, base))) writeInto(publicFolder, name, text);
   return rendered;
+}
+
+function sourceOf(root: string, { file = '' }: SitePage): string {
+  const path = join(root, file);
+  if (!existsSync(path)) throw new Error(`${file} is a document (document-sections.ts) but does not exist`);
+  return readFileSync(path, 'utf8');
 }
 
 function writeInto(folder: string, name: string, text: string): void {

@@ -84,7 +84,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await open('/system');
     await page.getByRole('heading', { name: 'System' }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox', { name: 'Search pages and models' }).fill('short charts');
+    await page.getByRole('combobox', { name: 'Search pages, models and guides' }).fill('short charts');
     await page.getByRole('option', { name: 'demo/short-answers' }).first().waitFor();
     await page.evaluate(AXE);
     expect(await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')).toEqual([]);

@@ -10,6 +10,8 @@ export { pullModel } from './hub/pull-model.ts';
 export { PullPace } from './hub/pull-pace.ts';
 export { connectSnippets } from './gateway/pages/snippets.ts';
 export { apiDocument } from './gateway/reference-page/api-document.ts';
+export { documentSections, type DocumentPage, type DocumentSection } from './gateway/guides/document-sections.ts';
+export { documentText, type DocumentText } from './gateway/guides/document-text.ts';
 export { serviceLog } from './service/parts/service-log.ts';
 export { digestOf, examineDatabase, type Finding, type TableDigest } from '@trainyard/store';
 export { examineCluster } from './service/offline/examine-cluster.ts';

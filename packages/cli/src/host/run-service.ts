@@ -22,13 +22,16 @@ import { unknownVariables } from './unknown-variables.ts';
 
 /** Folder of the dashboard, built by the bootstrap and part of the packed command line. */
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard/dist');
+/** Folder with the documents: the repository, or the packed command line. */
+const ROOT = join(import.meta.dirname, '../../../..');
 
 /**
  * Runs the service, or the parts of its role, until a signal ends it.
  *
+ * @param commandLinePage Markdown of the page about the command line, for the guides
  * @throws {ServerError} for settings and folders that no service can start with
  */
-export async function runService(config: ServiceConfig, isJson: boolean): Promise<void> {
+export async function runService(config: ServiceConfig, isJson: boolean, commandLinePage: () => string): Promise<void> {
   // Files of the service are private to their owner.
   process.umask(0o077);
   const unknown = unknownVariables(process.env);
@@ -46,6 +49,7 @@ export async function runService(config: ServiceConfig, isJson: boolean): Promis
   const service = await startService(config, writeLine, {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
     demoCommand: npmScript('demo'),
+    guides: existsSync(join(ROOT, 'docs')) ? { root: ROOT, commandLinePage } : null,
   });
   if (isJson) printJsonLine(readyLine(service));
   else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));

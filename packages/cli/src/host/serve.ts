@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 
+import { commandLinePage } from '../terminal/command-line-page.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import type { JsonOption } from '../terminal/service-connection.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
@@ -17,6 +18,8 @@ export function serveCommand(): Command {
   return addSettingOptions(command).action(async ({ json, ...options }: SettingOptions & JsonOption) => {
     const config = settingsOf(options);
     const { runService } = await import('./run-service.ts');
-    await runService(config, json === true);
+    // The parent is the program with all commands.
+    const commandLine = () => commandLinePage(command.parent?.commands ?? []);
+    await runService(config, json === true, commandLine);
   });
 }

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-import { isAway } from './is-away.ts';
+import { isAway } from './service-news/is-away.ts';
 
 const listeners = new Set<() => void>();
 let isAnswering = true;

@@ -2,11 +2,11 @@ import type { Query } from '@tanstack/react-query';
 import { useEffect } from 'react';
 
 import { noteAnswering, useIsAnswering } from './answering.ts';
-import type { ServiceNews } from './follow-service.ts';
+import type { ServiceNews } from './service-news/follow-service.ts';
 import { queryClient } from './query-client.ts';
 import { LONG_LISTS } from './rollouts.ts';
 import { sessionQuery } from './session.ts';
-import { followShared } from './shared-events.ts';
+import { followShared } from './service-news/shared-events.ts';
 import { whileVisible } from './while-visible.ts';
 
 /** Pause before refetching, which merges bursts of events, ms. */

@@ -1,13 +1,14 @@
 import './go-to-dialog.css';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 
+import { guidesQuery } from '../api/guides.ts';
 import { modelsQuery } from '../api/models.ts';
 import { useMay } from '../api/session.ts';
 import { Dialog } from '../components/actions/dialog.tsx';
 import { shownName } from '../components/shown-name.ts';
-import { foundPlaces, type Place, placesOf } from './go-to.ts';
+import { foundPlaces, guidePlaces, type Place, placesOf } from './go-to.ts';
 import { navLinksOf } from './nav-links.ts';
 
 const NO_MODELS: readonly never[] = [];
@@ -20,11 +21,12 @@ export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onC
   const { data } = useInfiniteQuery({ ...modelsQuery, enabled: useMay('training') });
   const models = useMemo(() => data?.pages.flatMap((page) => page.data) ?? NO_MODELS, [data]);
   const places = useMemo(() => placesOf(navLinksOf(scopes), models), [scopes, models]);
-  const found = foundPlaces(places, search);
+  const { data: guides } = useQuery(guidesQuery(search));
+  const found = [...foundPlaces(places, search), ...guidePlaces(search === '' ? [] : (guides ?? []))];
   const go = (place: Place | undefined) => {
     if (place === undefined) return;
     onClose();
-    if (place.kind === 'document') location.assign(place.href);
+    if (place.kind === 'document' || place.kind === 'guide') location.assign(place.href);
     else navigate(place.href);
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -43,11 +45,11 @@ export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onC
       <input
         className="input"
         role="combobox"
-        aria-label="Search pages and models"
+        aria-label="Search pages, models and guides"
         aria-expanded="true"
         aria-controls="go-to-places"
         aria-activedescendant={found[chosen] === undefined ? undefined : `go-to-${chosen}`}
-        placeholder="Page, model, charts, rollouts …"
+        placeholder="Page, model, charts, words of a guide …"
         value={search}
         onChange={({ target }) => {
           setSearch(target.value);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { foundPlaces, placesOf } from './go-to.ts';
+import { foundPlaces, guidePlaces, placesOf } from './go-to.ts';
 import { navLinksOf } from './nav-links.ts';
 
 const MODELS = ['short-answers', 'sweep-seed-1'].map((name) => ({ id: name, entity: 'local', project: 'demo', name }));
@@ -16,5 +16,14 @@ test('places are found by words of their text and kind, with at most twelve show
 
 test('a key of inference finds no pages of others', () => {
   const kinds = placesOf(navLinksOf(['inference']), []).map(({ text }) => text);
-  expect(kinds).toEqual(['Chat', 'API reference', 'OpenAPI document']);
+  expect(kinds).toEqual(['Chat', 'Guides', 'API reference', 'OpenAPI document']);
+});
+
+test('at most six parts of guides are places, with their heading', () => {
+  const hit = { title: 'Tools', heading: 'Set up', href: '/guides/tools#set-up' };
+  expect(guidePlaces([hit, { ...hit, heading: null }])).toEqual([
+    { text: 'Tools › Set up', kind: 'guide', href: '/guides/tools#set-up' },
+    { text: 'Tools', kind: 'guide', href: '/guides/tools#set-up' },
+  ]);
+  expect(guidePlaces(Array.from({ length: 9 }, () => hit))).toHaveLength(6);
 });

@@ -1,5 +1,6 @@
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
+import type { GuideHit } from '../api/guides.ts';
 import type { NAV_LINKS } from './nav-links.ts';
 
 /** A place that the search of Ctrl-K leads to. */
@@ -11,6 +12,7 @@ export interface Place {
 }
 
 const MAX_SHOWN = 12;
+const MAX_GUIDES = 6;
 
 /** Places of the service: pages, models with their tabs, and documents. */
 export function placesOf(
@@ -31,6 +33,7 @@ export function placesOf(
         ...(maySample ? [{ text: `${project}/${name}`, kind: 'chat', href: chat }] : []),
       ];
     }),
+    { text: 'Guides', kind: 'document', href: '/guides' },
     { text: 'API reference', kind: 'document', href: '/docs' },
     { text: 'OpenAPI document', kind: 'document', href: '/openapi.json' },
   ];
@@ -46,4 +49,13 @@ export function foundPlaces(places: readonly Place[], search: string): Place[] {
     .toSorted((first, second) => first.rank - second.rank)
     .slice(0, MAX_SHOWN)
     .map(({ place }) => place);
+}
+
+/** Places of the guides that a search found, best first. */
+export function guidePlaces(hits: readonly GuideHit[]): Place[] {
+  return hits.slice(0, MAX_GUIDES).map(({ title, heading, href }) => ({
+    text: heading === null ? title : `${title} › ${heading}`,
+    kind: 'guide',
+    href,
+  }));
 }

@@ -30,6 +30,9 @@ export function ShellKeys({ scopes }: { scopes: readonly string[] }) {
         <Button look="quiet" title="?" aria-label="Keyboard shortcuts" onClick={() => setOpened('shortcuts')}>
           ?
         </Button>
+        <a className="button" data-look="quiet" href="/guides">
+          Guides
+        </a>
         <a className="button" data-look="quiet" href="/docs">
           API
         </a>

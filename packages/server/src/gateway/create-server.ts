@@ -45,6 +45,7 @@ import { completionRoutes } from './forms/completions/route.ts';
 import { exportRoutes } from './routes/models/exports.ts';
 import { dashboardRoutes } from './routes/service/dashboard.ts';
 import { sessionRoutes } from './routes/service/session.ts';
+import { guideRoutes } from './routes/service/guides.ts';
 import { homeRoutes } from './routes/service/home.ts';
 import { healthRoutes } from './routes/service/health.ts';
 import { keyRoutes } from './routes/service/keys.ts';
@@ -109,6 +110,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     tracing: null,
     metricsAccess: 'open',
     dashboard: null,
+    guides: null,
     machine: { problem: null },
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
@@ -238,7 +240,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
   usageRoutes(app, routeParts);
   hostRoutes(app, routeParts);
   keyRoutes(app, routeParts);
-  referenceRoutes(app);
+  referenceRoutes(app, routeParts);
+  guideRoutes(app, routeParts);
   sessionRoutes(app, routeParts);
   homeRoutes(app, routeParts);
   dashboardRoutes(app, routeParts);

@@ -13,6 +13,7 @@ import { createServer } from '../gateway/create-server.ts';
 import { announceService, dataPaths } from '../seams/data/data-directory.ts';
 import { refuseUnstartable } from './refuse-unstartable.ts';
 import { ensureServiceKey, type ServiceKey } from './settings/service-key.ts';
+import { GuideLibrary, type GuideSource } from '../gateway/guides/guide-library.ts';
 import { readDashboard } from '../gateway/pages/dashboard-files.ts';
 import { linkPath } from '../gateway/routes/service/session.ts';
 import { ownNames } from '../seams/network/network-names.ts';
@@ -58,6 +59,8 @@ export interface ServiceExtras {
   readonly dashboardDirectory?: string | null;
   /** Command that the dashboard suggests for training a small task, as typed here. Default null: none. */
   readonly demoCommand?: string | null;
+  /** Documents at `/guides`. Default null: none. */
+  readonly guides?: GuideSource | null;
 }
 
 export interface RunningService {
@@ -91,7 +94,7 @@ export interface RunningService {
 export async function startService(
   settings: ServiceConfig,
   logRaw: (line: string) => void,
-  { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null }: ServiceExtras = {},
+  { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null, guides = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = serviceLog(settings, logRaw);
   await refuseUnstartable(settings);
@@ -200,6 +203,7 @@ export async function startService(
       drain,
       outageMs: config.outageSeconds * 1_000,
       dashboard,
+      guides: guides === null ? null : new GuideLibrary(guides),
       hub: pulls?.bases ?? refusedHub(config.hubAccess, servedIds),
       tracking,
       tracing,

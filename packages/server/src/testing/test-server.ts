@@ -118,7 +118,14 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     trainingDataDirectory: string | null = null,
     settings: Pick<
       ServerParts,
-      'keepsChoiceRecords' | 'keepsAnswers' | 'bodyBudgets' | 'maxLogprobs' | 'logprobsMode' | 'dashboard' | 'tracing'
+      | 'keepsChoiceRecords'
+      | 'keepsAnswers'
+      | 'bodyBudgets'
+      | 'maxLogprobs'
+      | 'logprobsMode'
+      | 'dashboard'
+      | 'guides'
+      | 'tracing'
     > & {
       makeTracking?: (store: SqlStore) => RunTracking;
       /** Clock of the store. Default: the machine's, or the database's. */

@@ -5,6 +5,7 @@ import type { BackgroundAnswers } from '../background/background-answers.ts';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
+import type { GuideLibrary } from '../guides/guide-library.ts';
 import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../../seams/metrics/metrics-access.ts';
 import type { AnswerMemory } from '../../seams/streams/answer-memory.ts';
@@ -78,6 +79,8 @@ export interface ServerParts {
   metricsAccess?: MetricsAccess;
   /** Pages for people at `/`. Default null: the page with connection examples. */
   dashboard?: DashboardFiles | null;
+  /** Documents at `/guides`. Default null: none. */
+  guides?: GuideLibrary | null;
   /**
    * Names allowed in `Host`, in addition to the loopback names; `.example.com` = all below it, `*` = all.
    * Default: none.
@@ -156,6 +159,7 @@ export interface RouteParts extends ServerParts {
   notices: () => readonly string[];
   metricsAccess: MetricsAccess;
   dashboard: DashboardFiles | null;
+  guides: GuideLibrary | null;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
 }

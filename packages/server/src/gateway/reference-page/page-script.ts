@@ -1,10 +1,8 @@
+import { THEME_SCRIPT } from '../pages/page-theme.ts';
+
 /** Script of the reference page: filters by the words of the search. The page works without it. */
 export const PAGE_SCRIPT = `
-try {
-  const theme = localStorage.getItem('trainyard-theme');
-  if (theme) document.documentElement.dataset.theme = theme;
-} catch {}
-const input = document.querySelector('input');
+${THEME_SCRIPT}const input = document.querySelector('input');
 const items = [...document.querySelectorAll('[data-item]')].map((element) => ({
   element,
   text: (element.dataset.item + ' ' + element.textContent).toLowerCase(),

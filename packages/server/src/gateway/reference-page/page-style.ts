@@ -1,13 +1,8 @@
+import { PAGE_COLORS } from '../pages/page-theme.ts';
+
 /** Style of the reference page; its digest is part of the page's content security policy. */
 export const PAGE_STYLE = `
-:root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --line: #d9d9e0; --ground: #fff; --raised: #f6f6f8; --accent: #3358d4; --get: #18794e; --post: #3358d4; --delete: #ce2c31; }
-@media (prefers-color-scheme: dark) {
-  :root:not([data-theme='light']) { --text: #edeef0; --soft: #b0b4ba; --line: #363a3f; --ground: #111113; --raised: #1b1d20; --accent: #9eb1ff; --get: #3dd68c; --post: #9eb1ff; --delete: #ff9592; }
-}
-/* As chosen in the dashboard. */
-:root[data-theme='light'] { color-scheme: light; }
-:root[data-theme='dark'] { color-scheme: dark; --text: #edeef0; --soft: #b0b4ba; --line: #363a3f; --ground: #111113; --raised: #1b1d20; --accent: #9eb1ff; --get: #3dd68c; --post: #9eb1ff; --delete: #ff9592; }
-* { box-sizing: border-box; }
+${PAGE_COLORS}* { box-sizing: border-box; }
 html { scroll-padding-top: 4.5rem; }
 body { margin: 0; font: 15px/1.55 system-ui, sans-serif; color: var(--text); background: var(--ground); }
 header { position: sticky; top: 0; z-index: 1; display: flex; gap: 1rem; align-items: center; flex-wrap: wrap; padding: .7rem 1.2rem; background: var(--ground); border-bottom: 1px solid var(--line); }

@@ -12,8 +12,8 @@ interface Placed {
   operation: OpenApiOperation;
 }
 
-/** API reference as one page that loads nothing else. */
-export function renderReferencePage(document: OpenApiDocument): string {
+/** API reference as one page that loads nothing else. @param hasGuides true if the service shows guides */
+export function renderReferencePage(document: OpenApiDocument, hasGuides: boolean): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Placed => ({ path, method, operation })),
   );
@@ -41,6 +41,8 @@ export function renderReferencePage(document: OpenApiDocument): string {
           <span>${document.info.version}</span>
           <input type="search" placeholder="Search routes, fields, error codes (press /)" aria-label="Search" />
           <a href="/openapi.json">openapi.json</a>
+          ${hasGuides ? html`<a href="/guides">Guides</a>` : null}
+          <a href="/">Dashboard</a>
         </header>
         <div class="columns">
           <nav>

@@ -194,7 +194,7 @@ describe('the reference page', () => {
     ])
       expect(body).toContain(word);
     const targets = [...body.matchAll(/(?:src|href)\s*=\s*"([^"#]+)"/g)].map(([, target = '']) => target);
-    expect(targets.filter((target) => !target.startsWith('data:'))).toEqual(['/openapi.json']);
+    expect(targets.filter((target) => !target.startsWith('data:'))).toEqual(['/openapi.json', '/']);
     // Examples are text, and may contain addresses.
     expect(body.replaceAll(/<pre[^>]*>.*?<\/pre>/gs, '')).not.toMatch(/@import|url\(|https?:/);
     expect(headers['content-security-policy']).toMatch(

@@ -1,13 +1,10 @@
-import { COMMANDS } from '@trainyard/cli';
-
-type Command = ReturnType<(typeof COMMANDS)[number]>;
+import type { Command } from 'commander';
 
 /** Columns of the help: as many as a page shows without scrolling. */
 const HELP_COLUMNS = 100;
 
-/** Every command with its help, as printed by the program. */
-export function cliPage(): string {
-  const commands = COMMANDS.map((make) => make());
+/** Markdown of a page with every command and its help, as printed by the program. */
+export function commandLinePage(commands: readonly Command[]): string {
   const list = commands.map((command) => `| [\`${command.name()}\`](#${command.name()}) | ${command.summary()} |`);
   return `# Command line
 

@@ -1,28 +1,34 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+import { dirname, posix } from 'node:path';
 
-import type { SitePage } from './contents.ts';
+import type { DocumentPage } from './document-sections.ts';
 
-/** A page in the site's form. */
-export interface RenderedPage {
+/** A document with links that lead to addresses. */
+export interface DocumentText {
   readonly slug: string;
   readonly title: string;
-  /** Markdown without the title, with links to pages of the site. */
+  /** Markdown without the title. */
   readonly body: string;
   /** Its pictures, as paths from the root of the repository. */
   readonly pictures: readonly string[];
 }
 
+export interface DocumentLinks {
+  /** All documents that a link may lead to. */
+  readonly pages: readonly DocumentPage[];
+  readonly addressOf: (slug: string) => string;
+  /** @param path from the root of the repository */
+  readonly pictureAddressOf: (path: string) => string;
+}
+
 const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g;
 
 /**
- * Reads a page: the title is the first heading, links to files that are pages of the site lead there, links
- * to other files become their text.
- * @param pages by their files
- * @throws {Error} if the file does not exist
+ * Separates the title, which is the first heading, and gives links to other documents their addresses. Links to
+ * files that are no documents become their text.
+ *
+ * @param markdown of the page
  */
-export function renderPage(root: string, page: SitePage, pages: readonly SitePage[], base: string): RenderedPage {
-  const markdown = page.make?.() ?? sourceOf(root, page);
+export function documentText(markdown: string, page: DocumentPage, links: DocumentLinks): DocumentText {
   const [, title = page.slug, rest = markdown] = /^#+ (.+)\n([\s\S]*)$/.exec(markdown) ?? [];
   const folder = page.file === undefined ? '.' : dirname(page.file);
   const pictures: string[] = [];
@@ -33,26 +39,14 @@ export function renderPage(root: string, page: SitePage, pages: readonly SitePag
       const file = path === '' ? page.file : posix.normalize(posix.join(folder, path));
       if (mark === '!' && file !== undefined) {
         pictures.push(file);
-        return `![${words}](${base}pictures/${file})`;
+        return `![${words}](${links.pictureAddressOf(file)})`;
       }
-      const href =
-        file === undefined ? (path === '' ? page.slug : null) : (pages.find((one) => one.file === file)?.slug ?? null);
-      return href === null ? words : `[${words}](${address(base, href)}${anchor === '' ? '' : `#${anchor}`})`;
+      const slug =
+        file === undefined ? (path === '' ? page.slug : null) : links.pages.find((one) => one.file === file)?.slug;
+      return slug == null ? words : `[${words}](${links.addressOf(slug)}${anchor === '' ? '' : `#${anchor}`})`;
     }),
   );
   return { slug: page.slug, title: title.replaceAll('`', ''), body, pictures };
-}
-
-/** Address of a page. */
-export function address(base: string, slug: string): string {
-  return slug === 'index' ? base : `${base}${slug}/`;
-}
-
-function sourceOf(root: string, { file = '' }: SitePage): string {
-  const path = join(root, file);
-  if (!existsSync(path))
-    throw new Error(`${file} is a page of the site (site/contents/contents.ts) but does not exist`);
-  return readFileSync(path, 'utf8');
 }
 
 const CODE = /^```[\s\S]*?^```$|`[^`\n]+`/gm;

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+
+import { GuideSearch, stemOf } from './guide-search.ts';
+
+const DOCUMENTS = [
+  {
+    title: '12. Prompts of episodes',
+    href: '/guides/decisions/12',
+    isInside: true,
+    body: 'A few-shot prompt, and why.',
+  },
+  {
+    title: 'Multi-turn',
+    href: '/guides/multi-turn',
+    isInside: false,
+    body: 'Episodes.\n\n## Few-shot prompts\n\nExamples in a prompt come first.\n\n## Tools\n\nSet `learning_rate`.',
+  },
+  { title: 'Keys', href: '/guides/keys', isInside: false, body: 'Keys expire. <b>Revoke</b> one.' },
+];
+const search = await GuideSearch.over(DOCUMENTS);
+const hrefs = (query: string) => search.find(query).map(({ href }) => href);
+
+test('documents are found by words in any order and form, guides before decisions', () => {
+  expect(hrefs('prompt shot few')).toEqual(['/guides/multi-turn#few-shot-prompts', '/guides/decisions/12']);
+  expect(hrefs('FEW-SHOT prompting')).toEqual(['/guides/multi-turn#few-shot-prompts', '/guides/decisions/12']);
+  expect(hrefs('how do I revoke a key')).toEqual(['/guides/keys']);
+  expect(hrefs('learning_rate')).toEqual(['/guides/multi-turn#tools']);
+  expect(hrefs('rate')).toEqual(['/guides/multi-turn#tools']);
+});
+
+test('a start of a word finds it, and words of several parts are enough', () => {
+  expect(hrefs('exampl epis')).toEqual(['/guides/multi-turn#few-shot-prompts']);
+});
+
+test('documents that lack a word are found only if none has all', () => {
+  expect(hrefs('keys prompt')).toHaveLength(3);
+  expect(hrefs('keys revoke')).toEqual(['/guides/keys']);
+});
+
+test('a hit has its place and the text around the first word', () => {
+  expect(search.find('revoke')[0]).toEqual({
+    title: 'Keys',
+    heading: null,
+    href: '/guides/keys',
+    excerpt: 'Keys expire. <b>Revoke</b> one.',
+    isInside: false,
+  });
+});
+
+test.each(['', '   ', '?!', 'zzzz', '__proto__ constructor'])('%j finds nothing', (query) =>
+  expect(search.find(query)).toEqual([]),
+);
+
+test.each([
+  ['sampling', 'sampl'],
+  ['samples', 'sampl'],
+  ['sampled', 'sampl'],
+  ['running', 'run'],
+  ['policies', 'policy'],
+  ['loss', 'loss'],
+  ['status', 'status'],
+  ['is', 'is'],
+])('the stem of %s is %s', (word, stem) => expect(stemOf(word)).toBe(stem));
