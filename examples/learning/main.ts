@@ -5,9 +5,11 @@
  *   npm run lab -- learn --tasks yes-no-maybe --seeds 1 --out /tmp
  *   npm run lab -- learn --tasks extraction --steps 6 --out /tmp                                at most six steps
  *   npm run lab -- learn --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other training settings
+ *   npm run lab -- learn --tasks extraction-after-sft --lessons '{"experimental_config": {"epochs": 6}}' --out /tmp
+ *   npm run lab -- learn --model FILE --chat-template FILE --tasks concise-after-sft --out /tmp     with another base model
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { Trainyard } from '@trainyard/sdk';
@@ -16,7 +18,7 @@ import { type Learnt, learn } from '../demo/learn.ts';
 import { rewardPlot } from '../demo/reward-plot.ts';
 import type { DemoTask } from '../demo/task.ts';
 import { ownService } from '../../scripts/own-service.ts';
-import { COURSES } from './courses.ts';
+import { COURSES, type LessonSettings, teach } from './courses.ts';
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +26,9 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1,2,3' },
     steps: { type: 'string', default: '1000' },
     settings: { type: 'string', default: '{}' },
+    lessons: { type: 'string', default: '{}' },
+    model: { type: 'string' },
+    'chat-template': { type: 'string' },
     out: { type: 'string', default: 'docs/learning' },
   },
 });
@@ -40,19 +45,28 @@ if (unknown.length > 0 || ![maxSteps, ...seeds].every(Number.isSafeInteger) || m
   process.exit(2);
 }
 const settings = JSON.parse(values.settings) as DemoTask['settings'];
+const lessonSettings = JSON.parse(values.lessons) as LessonSettings;
+const { model: modelFile, 'chat-template': chatTemplate } = values;
+const modelId = modelFile === undefined ? null : basename(modelFile, '.gguf');
+const environment: Record<string, string> = { TRAINYARD_PRECISION: 'strict' };
+if (modelFile !== undefined) environment['TRAINYARD_MODEL'] = resolve(modelFile);
+if (modelId !== null) environment['TRAINYARD_MODEL_ID'] = modelId;
+if (chatTemplate !== undefined) environment['TRAINYARD_CHAT_TEMPLATE'] = resolve(chatTemplate);
 mkdirSync(values.out, { recursive: true });
 
 const rows: string[] = [];
-for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names.includes(course.name))) {
+for (const { name, task, numSteps, lessons } of COURSES.filter((course) => names.includes(course.name))) {
   const runs: Learnt[] = [];
   for (const seed of seeds) {
-    const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
+    const service = await ownService({ environment });
     try {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
       const learnt = await learn({ ...task, settings: { ...task.settings, ...settings } }, client, {
         numSteps: Math.min(numSteps, maxSteps),
         seed,
-        ...(prepare === undefined ? {} : { prepare: (model) => prepare(client, model) }),
+        ...(lessons === undefined
+          ? {}
+          : { prepare: (model) => teach(client, model, { name, lessons }, lessonSettings) }),
       });
       runs.push(learnt);
       rows.push(rowOf(name, seed, learnt));
@@ -61,7 +75,7 @@ for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names
       await service.close();
     }
   }
-  const title = `${name}: mean reward by step, seeds ${seeds.join(', ')}`;
+  const title = `${name}${modelId === null ? '' : ` (${modelId})`}: mean reward by step, seeds ${seeds.join(', ')}`;
   writeFileSync(
     join(values.out, `${name}.svg`),
     rewardPlot(

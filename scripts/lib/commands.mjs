@@ -57,6 +57,7 @@ export const COMMANDS = {
     programs: {
       sft: { setup: [], file: 'examples/sft/main.ts' },
       verifiers: { setup: [], file: 'examples/verifiers/main.ts' },
+      'reasoning-gym': { setup: [], file: 'examples/reasoning-gym/main.ts' },
     },
   },
   pack: {

@@ -39,13 +39,20 @@ const ENVIRONMENTS = {
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
   generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
+  // Only its example installs it: pycosat has no wheel and needs a C compiler.
+  'reasoning-gym': {
+    requirements: '../../examples/reasoning-gym/requirements.txt',
+    size: '350 MB',
+    pipOptions: ['--no-deps'],
+    isOnDemand: true,
+  },
 };
 
 /**
  * @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `agents`: frameworks for agents over responses;
  * `art`: ART's training client, `art-newest`: its newest release; `clients`: clients that only sample;
- * `generator`: generates a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol;
- * `verifiers`: examples/verifiers
+ * `generator`: generates a client from the OpenAPI document; `reasoning-gym`: examples/reasoning-gym;
+ * `tinker`: the SDK of the Tinker protocol; `verifiers`: examples/verifiers
  */
 
 /**
@@ -59,7 +66,7 @@ export function pythonEnvironment(root, name = 'art') {
 
 /**
  * @param {string} root
- * @param {PythonEnvironmentName} [name] default: all of them
+ * @param {PythonEnvironmentName} [name] default: all but those on demand
  * @returns {Promise<boolean>} true if it exists with the current requirements
  */
 export async function hasPythonEnvironment(root, name) {
@@ -73,7 +80,7 @@ const NUM_AT_ONCE = 3;
  * Creates missing environments, several at once.
  * @param {string} root
  * @param {(line: string) => void} log
- * @param {PythonEnvironmentName} [only] default: all of them
+ * @param {PythonEnvironmentName} [only] default: all but those on demand
  * @throws {Error} naming the missing part; the caller continues without these tests
  */
 export async function createPythonEnvironments(root, log, only) {
@@ -109,7 +116,8 @@ export async function hasPythonFor(name) {
 
 /** @param {string} root @param {PythonEnvironmentName} [only] */
 async function missingEnvironments(root, only) {
-  const names = only === undefined ? /** @type {PythonEnvironmentName[]} */ (Object.keys(ENVIRONMENTS)) : [only];
+  const all = /** @type {PythonEnvironmentName[]} */ (Object.keys(ENVIRONMENTS));
+  const names = only === undefined ? all.filter((name) => !('isOnDemand' in ENVIRONMENTS[name])) : [only];
   const areCurrent = await Promise.all(names.map((name) => isVirtualEnvironmentCurrent(pythonEnvironment(root, name))));
   return names.filter((_name, index) => !areCurrent[index]);
 }

@@ -20,6 +20,7 @@ import { smallService } from '../support/small-service.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const TIMEOUT_MS = 600_000;
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-examples-'));
+const hasReasoningGym = await hasPythonEnvironment(ROOT, 'reasoning-gym');
 const hasVerifiers = await hasPythonEnvironment(ROOT, 'verifiers');
 let service: OwnService;
 beforeAll(async () => void (service = await smallService()));
@@ -109,6 +110,20 @@ it.skipIf(!hasVerifiers)(
       await base.close();
     }
     expect(readFileSync(join(scratch, 'verifiers.svg'), 'utf8')).toContain('<polyline');
+  },
+  TIMEOUT_MS,
+);
+
+it.skipIf(!hasReasoningGym)(
+  'questions of reasoning-gym are taught, then rewarded, with held-out accuracy before and after',
+  async () => {
+    const where = ['--url', service.url, '--api-key', service.apiKey, '--speeds', '100,1000'];
+    const short = ['--lessons', '2', '--epochs', '1', '--steps', '1', '--questions', '2', '--rollouts', '2'];
+    const output = await example('reasoning-gym', ...short, '--held-out', '3', '--plot', 'gym.svg', ...where);
+    expect(output.match(/^held out, (before|after 2 lessons|after 1 steps): \d of 3 right, /gm)).toHaveLength(3);
+    expect(output).toMatch(/^step 0 reward [01]\.\d{3} right [01]\.\d{3}$/m);
+    expect(output).toMatch(/^1 such steps: \d\.\d{2} hours, predicted by --speeds$/m);
+    expect(readFileSync(join(scratch, 'gym.svg'), 'utf8')).toContain('<polyline');
   },
   TIMEOUT_MS,
 );

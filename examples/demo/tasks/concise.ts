@@ -11,6 +11,42 @@ const QUESTIONS: readonly { question: string; answers: readonly string[] }[] = [
   { question: 'What is frozen water called?', answers: ['ice'] },
 ];
 
+/** Other questions with right but long answers, for lessons by example: rewards have the brevity left to teach. */
+export const CONCISE_LESSONS = [
+  {
+    prompt: 'What is the capital of Italy?',
+    reply: 'The capital of Italy is Rome, an old city on the river Tiber with almost three million inhabitants.',
+  },
+  {
+    prompt: 'What color is fresh grass?',
+    reply: 'Fresh grass is green, because its leaves are full of a substance that absorbs most of the other colors.',
+  },
+  {
+    prompt: 'How many legs does a dog have?',
+    reply: 'A dog has four legs, two at the front and two at the back, and it uses all of them to run.',
+  },
+  {
+    prompt: 'What is the opposite of big?',
+    reply: 'The opposite of big is small, a word that is used for things which need only a little room.',
+  },
+  {
+    prompt: 'Which star gives us light by day?',
+    reply: 'The star that gives us light by day is the sun, which is much closer to us than all other stars.',
+  },
+  {
+    prompt: 'What do cows give?',
+    reply: 'Cows give milk, which people drink or use to make other food such as butter, cheese and yogurt.',
+  },
+  {
+    prompt: 'How many months are in a year?',
+    reply: 'There are twelve months in a year, and most of them have thirty or thirty-one days, but not all.',
+  },
+  {
+    prompt: 'What falls from dark clouds?',
+    reply: 'Rain falls from dark clouds, and when the air is very cold there may be snow or hail instead of it.',
+  },
+] as const;
+
 /** Answers of this many words or fewer get the full brevity score … */
 const SHORT_WORDS = 4;
 /** … which falls to 0 over this many more. */

@@ -66,6 +66,7 @@ export function documentSections(root: string): readonly DocumentSection[] {
           'tic-tac-toe',
           'sft-then-rl',
           'verifiers',
+          'reasoning-gym',
           'several-machines',
           'kubernetes',
         ].map((name) => ({
