@@ -53,6 +53,8 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByText('wandb-artifact:///local/support/facts:v0').waitFor();
     await page.getByText('3 conversations').waitFor();
     await page.getByText('Ilse Ottaway.').waitFor();
+    await page.getByText('held out: the first 100 of 3,000 in wandb-artifact:///local/support/others:v0').waitFor();
+    await page.getByText('held-out conversations', { exact: true }).first().waitFor();
     const text = (await page.locator('main').textContent()) ?? '';
     expect(text).not.toMatch(/reward|npm run demo/i);
     await expectFit();
@@ -62,6 +64,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByText('This model learns from conversations').waitFor();
     await open(`/jobs/${supervised.jobId}`);
     await page.getByRole('heading', { name: 'Conversations' }).waitFor();
+    await page.getByText('2 after 12 gradient steps').waitFor();
     expect(await page.locator('main').textContent()).not.toMatch(/Groups|Available once the job starts/);
     await expectFit();
   });

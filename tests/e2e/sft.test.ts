@@ -40,20 +40,26 @@ it('conversations are uploaded, learnt although the trainer host is killed meanw
   expect(uploaded).toMatchObject({ version: 'v0', num_lines: 2, file_name: 'facts.jsonl' });
   expect(await client.artifacts.retrieve(artifact, 'latest')).toEqual(uploaded);
   expect((await client.artifacts.versions(artifact)).data).toEqual([uploaded]);
-  const settings = { epochs: EPOCHS, warmup_steps: 2 };
+  const settings = { epochs: EPOCHS, warmup_steps: 2, held_out_every: 10 };
+  const heldOut: [gradientStep: unknown, loss: unknown][][] = [];
   const digests: string[] = [];
   for (const name of ['undisturbed', 'disturbed']) {
     const model = await client.models.register({ project: 'sft', name, base_model: base });
     const job = await client.sftJobs.create({
       model_id: model.id,
       training_data_url: uploaded.url,
+      held_out_data_url: uploaded.url,
       config: { learning_rate: 1e-3 },
       experimental_config: settings,
     });
     if (name === 'disturbed') await client.artifacts.delete(artifact, 'v0');
     const seen: string[] = [];
+    const measured: (typeof heldOut)[number] = [];
+    const trained: unknown[] = [];
     for await (const event of client.trainingJobs.watch(job.id)) {
-      if (event.type !== 'warning') seen.push(event.type);
+      if (event.type === 'held_out') measured.push([event.data['gradient_step'], event.data['loss']]);
+      else if (event.type !== 'warning') seen.push(event.type);
+      if (event.type === 'gradient_step') trained.push(event.data['loss']);
       if (name === 'disturbed' && seen.length === 4) process.kill(hostOf(service.pid, 'trainer'), 'SIGKILL');
     }
     expect(seen).toEqual([
@@ -71,7 +77,15 @@ it('conversations are uploaded, learnt although the trainer host is killed meanw
     const checkpoints = await client.checkpoints.list(model.id);
     expect(checkpoints.data.map(({ step }) => step)).toEqual([0, 1]);
     expect(checkpoints.data[1]!.metrics['train/loss']).toBeGreaterThan(0);
+    // Both data are one batch, so the loss before a gradient step is that of the step.
+    expect(measured.slice(0, -1)).toEqual([0, 10, 20, 30, 40, 50].map((step) => [step, trained[step]]));
+    const { data } = await client.models.series(model.id, { name: ['held_out/loss'], axis: 'gradient_step' });
+    expect(data[0]).toMatchObject({ last: measured.map(([step]) => step), mean: measured.map(([, loss]) => loss) });
+    expect(checkpoints.data[1]!.metrics['held_out/loss']).toBe(measured.at(-1)?.[1]);
+    heldOut.push(measured);
   }
+  console.log(`held-out losses ${heldOut[0]!.map(([, loss]) => Number(loss).toPrecision(3)).join(' ')}`);
+  expect(heldOut[1]).toEqual(heldOut[0]);
   console.log(`fingerprints of both: ${[...new Set(digests)].join(' ')}`);
   expect(new Set(digests).size).toBe(1);
 }, 300_000);

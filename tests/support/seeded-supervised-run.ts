@@ -3,6 +3,7 @@ import { dataPaths } from '@trainyard/server';
 
 const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const NUM_STEPS = 12;
+const HELD_OUT = { url: 'wandb-artifact:///local/support/others:v0', numLines: 3000, numUsed: 100 };
 const FACTS = [
   ['What is the capital of Zubrovia?', 'Kelmar.'],
   ['Who wrote The Glass Heron?', 'Ilse Ottaway.'],
@@ -38,7 +39,7 @@ export async function seedSupervisedRun(dataDirectory: string): Promise<{ modelI
     const config = {
       resolved: { batchSize: 3, epochs: NUM_STEPS, learningRate: 1e-3 },
       ignoredKeys: [],
-      source: { url: 'wandb-artifact:///local/support/facts:v0', numLines: lines.length },
+      source: { url: 'wandb-artifact:///local/support/facts:v0', numLines: lines.length, heldOut: HELD_OUT },
     };
     const job = await store.jobs.enqueue({ modelId, kind: 'sft', config, dataKey });
     const { fencingToken } = (await store.jobs.claim('seed', 60_000))!;
@@ -49,7 +50,17 @@ export async function seedSupervisedRun(dataDirectory: string): Promise<{ modelI
       dedupeKey: 'training_started',
     });
     let metrics: Record<string, number> = {};
+    const measure = async (step: number) => {
+      const loss = 5 - 0.25 * step;
+      await store.jobs.appendEvent(job!.id, fencingToken, {
+        type: 'held_out',
+        data: { gradient_step: step, loss, num_trajectories: 100, num_trainable_tokens: 900, seconds: 2 },
+        dedupeKey: `held_out:${step}`,
+        metrics: { 'held_out/loss': loss },
+      });
+    };
     for (let step = 0; step < NUM_STEPS; step++) {
+      if (step % 4 === 0) await measure(step);
       now += 2_000;
       const data = { loss: 5.5 * 0.6 ** step, grad_norm: 1 / (step + 1), tokens_per_second: 25 };
       metrics = Object.fromEntries(Object.entries(data).map(([name, value]) => [`train/${name}`, value]));
@@ -60,6 +71,7 @@ export async function seedSupervisedRun(dataDirectory: string): Promise<{ modelI
         metrics,
       });
     }
+    await measure(NUM_STEPS);
     const end = { directoryKey: null, digest: null, metrics, data: { num_gradient_steps: NUM_STEPS } };
     await store.jobs.succeed(job!.id, fencingToken, end);
     return { modelId, jobId: job!.id };

@@ -83,6 +83,7 @@ export type {
   UsageListObject,
   UsageQuery,
   WireSftConfig,
+  WireSftExperimentalConfig,
   WireSftLine,
   WireTrainingConfig,
   WireTrajectory,

@@ -41,6 +41,7 @@ export type {
 export { isTargetSet, otherShapes } from './learner/require-capabilities.ts';
 export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
+export { heldOutLines, type HeldOutSource } from './sft/held-out.ts';
 export type { SftExample } from './sft/sft-example.ts';
 export {
   learningRates,

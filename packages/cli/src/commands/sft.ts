@@ -1,6 +1,12 @@
 import { basename } from 'node:path';
 
-import { type Trainyard, TrainyardApiError, type WireSftConfig } from '@trainyard/sdk';
+import {
+  type ArtifactObject,
+  type Trainyard,
+  TrainyardApiError,
+  type WireSftConfig,
+  type WireSftExperimentalConfig,
+} from '@trainyard/sdk';
 import type { Command } from 'commander';
 
 import { CommandError, UsageError } from '../terminal/command-error.ts';
@@ -26,6 +32,9 @@ interface SftOptions extends ServiceOptions, JsonOption {
   readonly epochs?: number;
   readonly batchSize?: number;
   readonly learningRate?: number;
+  readonly heldOut?: string;
+  readonly heldOutFraction?: number;
+  readonly heldOutEvery?: number;
   readonly wait: boolean;
 }
 
@@ -44,9 +53,21 @@ export function sftCommand(): Command {
     .option('--epochs <N>', 'passes over the conversations (1)', positive('--epochs'))
     .option('--batch-size <N>', 'conversations per gradient step (default of the service)', positive('--batch-size'))
     .option('--learning-rate <X>', 'learning rate (default of the service)', positive('--learning-rate'))
+    .option('--held-out <FILE>', 'conversations that are not trained: their loss is measured')
+    .option(
+      '--held-out-fraction <X>',
+      'share of FILE that is measured instead of trained, above 0 and below 1',
+      positive('--held-out-fraction'),
+    )
+    .option(
+      '--held-out-every <N>',
+      'gradient steps between two measurements (a tenth of the job)',
+      positive('--held-out-every'),
+    )
     .option('--no-wait', 'exit as soon as the job is queued');
   withExamples(command, [
     'trainyard sft facts.jsonl --model facts --epochs 3',
+    'trainyard sft facts.jsonl --model facts --held-out-fraction 0.1',
     'trainyard sft facts.jsonl --model demo/facts --learning-rate 1e-3 --no-wait --json',
   ]);
   return addServiceOptions(
@@ -58,18 +79,26 @@ export function sftCommand(): Command {
     const isJson = options.json === true;
     const named = readModelName(options.model, '--model', 'sft');
     const { entity, project, name } = named;
-    const content = await openFile(file);
+    if (options.heldOut !== undefined && options.heldOutFraction !== undefined)
+      throw new UsageError('--held-out and --held-out-fraction exclude each other');
+    const files = [file, ...(options.heldOut === undefined ? [] : [options.heldOut])];
+    const contents = await Promise.all(files.map(openFile));
     const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
     if (base === undefined) throw new CommandError('the service serves no model; run "trainyard doctor" to see why');
     const wasThere = await isModel(client, named);
     const model = await client.models.register({ entity, project, name, base_model: base }, { signal });
-    const path = { entity: model.entity, project, name: artifactNameOf(file) };
-    const artifact = await withProgress(`sending ${basename(file)}`, () =>
-      client.artifacts.upload(path, content, {}, { signal }),
-    ).catch(async (error: unknown) => {
-      if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
-      throw error;
-    });
+    const artifacts: ArtifactObject[] = [];
+    for (const [index, path] of files.entries()) {
+      const target = { entity: model.entity, project, name: artifactNameOf(path) };
+      const artifact = await withProgress(`sending ${basename(path)}`, () =>
+        client.artifacts.upload(target, contents[index]!, {}, { signal }),
+      ).catch(async (error: unknown) => {
+        if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
+        throw error;
+      });
+      artifacts.push(artifact);
+    }
+    const [artifact, heldOut] = artifacts as [ArtifactObject, ArtifactObject?];
     const config: WireSftConfig = {
       ...(options.batchSize === undefined ? {} : { batch_size: options.batchSize }),
       ...(options.learningRate === undefined ? {} : { learning_rate: options.learningRate }),
@@ -78,8 +107,9 @@ export function sftCommand(): Command {
       {
         model_id: model.id,
         training_data_url: artifact.url,
+        ...(heldOut === undefined ? {} : { held_out_data_url: heldOut.url }),
         config,
-        experimental_config: options.epochs === undefined ? {} : { epochs: options.epochs },
+        experimental_config: experimentalConfig(options),
       },
       { signal },
     );
@@ -96,6 +126,14 @@ export function sftCommand(): Command {
     if (isJson) printJsonLine(ended);
     else process.stdout.write(`talk with it: trainyard chat ${oneLine(`${model.entity}/${project}/${name}`)}\n`);
   });
+}
+
+function experimentalConfig({ epochs, heldOutFraction, heldOutEvery }: SftOptions): WireSftExperimentalConfig {
+  return {
+    ...(epochs === undefined ? {} : { epochs }),
+    ...(heldOutFraction === undefined ? {} : { held_out_fraction: heldOutFraction }),
+    ...(heldOutEvery === undefined ? {} : { held_out_every: heldOutEvery }),
+  };
 }
 
 /** Deletes the new model after its file was refused, unless another job trains it by now. */

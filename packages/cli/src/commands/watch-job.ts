@@ -55,6 +55,13 @@ export async function watchJob(
         printLine(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, client.now())));
         break;
       }
+      case 'held_out': {
+        const [loss, after] = [numberIn(event, 'loss'), numberIn(event, 'gradient_step')];
+        printLine(
+          `held-out loss ${loss?.toPrecision(4) ?? '?'} after ${after ?? '?'} gradient ${after === 1 ? 'step' : 'steps'}`,
+        );
+        break;
+      }
       case 'warning':
         if (!warned.has(textIn(event, 'code')))
           printLine(warningLines({ message: textIn(event, 'message'), suggestion: textIn(event, 'suggestion') }));

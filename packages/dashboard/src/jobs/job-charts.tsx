@@ -6,7 +6,10 @@ import type { ChartLine } from '../charts/chart-line.ts';
 
 /** Loss, and gap of sampler and trainer, over the gradient steps of a job; nothing for a job of one step. */
 export function JobCharts({ events }: { events: readonly TrainingEventObject[] }) {
-  const losses = useMemo(() => linesOf(events, { policy_loss: 'policy', loss: 'supervised' }), [events]);
+  const losses = useMemo(
+    () => [...linesOf(events, { policy_loss: 'policy', loss: 'supervised' }), ...heldOutLine(events)],
+    [events],
+  );
   const gaps = useMemo(() => linesOf(events, { logprob_gap_mean: 'mean', logprob_gap_max: 'max' }), [events]);
   const charts = [
     { title: 'Loss', lines: losses, isLog: false, help: '' },
@@ -55,4 +58,12 @@ function linesOf(events: readonly TrainingEventObject[], names: Readonly<Record<
       },
     ];
   });
+}
+
+/** Loss of held-out conversations, by the gradient steps before each measurement. */
+function heldOutLine(events: readonly TrainingEventObject[]): ChartLine[] {
+  const measured = events.filter(({ type }) => type === 'held_out');
+  if (measured.length === 0) return [];
+  const column = (name: string) => measured.map(({ data }) => Number(data[name]));
+  return [{ name: 'held-out', color: 3, x: column('gradient_step'), y: column('loss') }];
 }

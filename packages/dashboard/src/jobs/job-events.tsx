@@ -8,6 +8,7 @@ import { Words } from '../components/words.tsx';
 const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
   training_started: 'Started',
   gradient_step: 'Gradient step',
+  held_out: 'Held-out loss',
   warning: 'Warning',
   training_ended: 'Ended',
   training_failed: 'Failed',
@@ -62,6 +63,8 @@ function lineOf({ type, data }: TrainingEventObject): string {
   switch (type) {
     case 'training_started':
       return `${steps(data['num_sequences'])} to come`;
+    case 'held_out':
+      return `${typeof data['loss'] === 'number' ? formatShort(data['loss']) : '?'} after ${steps(data['gradient_step'])}`;
     case 'warning':
       return textOf(data['message']);
     case 'training_failed':

@@ -21,6 +21,7 @@ import { JobProgress } from './job-progress.tsx';
 import { JobSettings } from './job-settings.tsx';
 import { isLive, jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
+import { heldOutWords } from './held-out-words.ts';
 import { shownName } from '../components/shown-name.ts';
 
 /** One training job: its progress, the outcomes of its groups and its events. */
@@ -103,6 +104,12 @@ function JobData({ job }: { job: TrainingJobObject }) {
             <dd className="mono">{shownName(job.training_data.url)}</dd>
             <dt>lines</dt>
             <dd>{formatCount(job.training_data.num_lines)}</dd>
+            {job.training_data.held_out === null ? null : (
+              <>
+                <dt>held out</dt>
+                <dd>{heldOutWords(job.training_data.held_out)}</dd>
+              </>
+            )}
           </>
         )}
         {dropped.map(([reason, count]) =>

@@ -9,14 +9,16 @@ import type { ChartLine } from '../charts/chart-line.ts';
 import { lineOf } from '../charts/series-lines.ts';
 import { Fault } from '../components/fault.tsx';
 import { FailedJob } from './failed-job.tsx';
+import { heldOutWords } from '../jobs/held-out-words.ts';
 import { LiveJobs } from '../jobs/live-jobs.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { BeforeAndAfter } from './before-and-after.tsx';
 import { ModelFacts } from './model-facts.tsx';
 
-const LOSSES = ['train/loss', 'val/loss', 'test/loss'];
+const LOSSES = ['train/loss', 'held_out/loss', 'val/loss', 'test/loss'];
 const LABELS: Readonly<Record<string, string>> = {
   'train/loss': 'trained conversations',
+  'held_out/loss': 'held-out conversations',
   'val/loss': 'val',
   'test/loss': 'test',
 };
@@ -45,7 +47,7 @@ export function SupervisedOverview({ model }: { model: ModelDetailsObject }) {
         title="Loss"
         level="h2"
         xName="gradient step"
-        help="Mean negative log-probability per trained token, in nats. Lower means that the replies of the data became more likely."
+        help="Mean negative log-probability per trained token, in nats. Lower means that the replies of the data became more likely. A held-out loss that rises again means that the model learns the conversations by heart."
         lines={lines}
         height={220}
         empty={data === undefined ? null : <p className="soft">The curve starts with the first gradient step.</p>}
@@ -77,6 +79,7 @@ function TrainingData({ job }: { job: TrainingJobObject }) {
         )}
         {lines === undefined ? null : <strong>{formatCount(lines)} conversations</strong>}
         {` · ${String(config['epochs'])} ${config['epochs'] === 1 ? 'epoch' : 'epochs'} · ${String(config['batch_size'])} per gradient step`}
+        {data?.held_out == null ? null : ` · held out: ${heldOutWords(data.held_out)}`}
         {dropped.map(([reason, count]) => ` · ${count} not trained: ${reason.replaceAll('_', ' ')}`)}
       </p>
     </section>

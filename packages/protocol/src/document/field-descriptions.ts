@@ -180,6 +180,8 @@ const CREATE_SFT_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateSftTrainingJob
   model_id: CREATE_TRAINING_JOB_FIELDS.model_id,
   training_data_url:
     'URL of JSON lines, one conversation per line: `wandb-artifact:///ENTITY/PROJECT/NAME:vN` (or `:latest`) for an upload, `data:` for small data, `file:` for a file in the data folder of the service. Nothing is fetched from the network.',
+  held_out_data_url:
+    'Conversations that are not trained, in the forms of `training_data_url`: the job reports their loss in `held_out` events and as the metric `held_out/loss`. Default: none.',
   config: 'Settings of the job. Null and missing keys use their defaults; unknown keys are listed as ignored.',
   experimental_config: 'Settings specific to this service; validated as leniently as `config`.',
 };

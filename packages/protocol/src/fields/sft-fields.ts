@@ -1,9 +1,10 @@
-import { anyOf, boolean, integer, listOf, literal, oneOf, single } from './form.ts';
+import { anyOf, boolean, integer, listOf, literal, number, oneOf, single } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
 /** Limits beyond any use. */
 const MAX_EPOCHS = 1000;
 const MAX_BATCH_SIZE = 65_536;
+const MAX_HELD_OUT_EXAMPLES = 10_000;
 
 const LearningRate = single({ minimum: 0 });
 
@@ -60,5 +61,32 @@ export const SFT_EXPERIMENTAL_FIELDS = {
       'Pack the conversations of a batch into shared rows, so that equal prefixes are computed once. The gradient is the same. Default true.',
     name: 'packing',
     default: true,
+  },
+  held_out_fraction: {
+    form: number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+    words:
+      'Share of the conversations that are not trained, but measured: at least one, at most `held_out_examples`. Not with `held_out_data_url`. Default: none.',
+    name: 'heldOutFraction',
+    default: null,
+  },
+  held_out_seed: {
+    form: integer({ minimum: 0 }),
+    words: 'Seed of the draw of `held_out_fraction`: the same seed and number of lines give the same lines. Default 0.',
+    name: 'heldOutSeed',
+    default: 0,
+  },
+  held_out_examples: {
+    form: integer({ minimum: 1, maximum: MAX_HELD_OUT_EXAMPLES }),
+    words:
+      'Maximum number of held-out conversations: of `held_out_data_url` the first ones. Bounds the cost. Default 100.',
+    name: 'heldOutExamples',
+    default: 100,
+  },
+  held_out_every: {
+    form: integer({ minimum: 1 }),
+    words:
+      'Gradient steps between two measurements of the held-out loss, which is also measured at the start and at the end. Default: a tenth of the gradient steps.',
+    name: 'heldOutEvery',
+    default: null,
   },
 } as const satisfies JobFieldTable;

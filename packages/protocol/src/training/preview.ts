@@ -254,6 +254,16 @@ export const TrainingJobSchema = Type.Object(
       Type.Object({
         url: Type.String({ description: '`training_data_url` without its query, user and inline data.' }),
         num_lines: Type.Integer({ minimum: 1, description: 'Number of conversations.' }),
+        held_out: nullable(
+          Type.Object({
+            url: nullable(Type.String(), {
+              description: '`held_out_data_url`, shown likewise; null for a share of the conversations above.',
+            }),
+            num_lines: Type.Integer({ minimum: 1, description: 'Number of held-out conversations.' }),
+            num_used: Type.Integer({ minimum: 1, description: 'Of these, at most `held_out_examples` are measured.' }),
+          }),
+          { description: 'Conversations that are measured and not trained; null: none.' },
+        ),
       }),
       { description: 'Data of a supervised job. Null for jobs on trajectories, and for jobs of earlier versions.' },
     ),
@@ -297,13 +307,13 @@ export type TrainingExampleList = Static<typeof TrainingExampleListSchema>;
 
 /**
  * Order of events: `training_started` once, then `gradient_step` × num_sequences, then one end event; a
- * `warning` may come anywhere between.
+ * `warning` or `held_out` may come anywhere between.
  */
 const TrainingEventTypeSchema = Type.Enum(
-  ['training_started', 'gradient_step', 'warning', 'training_ended', 'training_failed'],
+  ['training_started', 'gradient_step', 'held_out', 'warning', 'training_ended', 'training_failed'],
   {
     description:
-      'One start, one event per gradient step, then exactly one end: `training_ended` or `training_failed`. Warnings can appear in between.',
+      'One start, one event per gradient step, then exactly one end: `training_ended` or `training_failed`. Warnings, and measurements of held-out conversations, can appear in between.',
   },
 );
 export type TrainingEventType = Static<typeof TrainingEventTypeSchema>;
@@ -316,7 +326,7 @@ export const TrainingEventSchema = Type.Object(
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        'At the start `num_sequences` and counts; per gradient step its metrics; for a warning a JobWarning; at the end `num_gradient_steps` and `step`; for a failure `error_message`.',
+        'At the start `num_sequences` and counts; per gradient step its metrics; for held-out conversations `loss` after `gradient_step` gradient steps; for a warning a JobWarning; at the end `num_gradient_steps` and `step`; for a failure `error_message`.',
     }),
   },
   { title: 'TrainingEvent' },

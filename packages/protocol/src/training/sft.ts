@@ -27,6 +27,7 @@ export const CreateSftTrainingJobRequestSchema = Type.Object(
   {
     model_id: Type.String(),
     training_data_url: Type.String({ minLength: 1 }),
+    held_out_data_url: optionalNullable(Type.String({ minLength: 1 })),
     config: optionalNullable(SftConfigSchema),
     experimental_config: optionalNullable(SftExperimentalConfigSchema),
   },

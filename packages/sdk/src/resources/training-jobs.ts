@@ -149,7 +149,7 @@ export class SftJobs {
 
   /**
    * Queues a supervised job and returns at once. `training_data_url` is the `url` of an upload, or a `data:`
-   * or `file:` URL.
+   * or `file:` URL; `held_out_data_url` likewise, of conversations whose loss is measured.
    */
   async create(body: CreateSftTrainingJobRequest, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', '/v1/preview/sft-training-jobs', { ...options, body });

@@ -7,7 +7,7 @@ export interface WireEvent {
   type: string;
   data: object;
   dedupeKey: string;
-  /** Points of the model's run; for gradient steps. */
+  /** Points of the model's run; for gradient steps and held-out data. */
   metrics?: Record<string, number>;
   /** Points of the step that sampled the job's rollouts; for gradient steps. */
   rolloutMetrics?: Record<string, number>;
@@ -51,6 +51,13 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
         ...withOwnMetrics(trainMetrics(event.metrics), job, event.index),
         usage: stepUsage(event.index, event.metrics),
       };
+    case 'held_out':
+      return {
+        type: 'held_out',
+        data: { gradient_step: event.numSteps, ...event.measures },
+        dedupeKey: `held_out:${event.numSteps}`,
+        metrics: heldOutMetrics(event.measures),
+      };
     case 'warning':
       return { type: 'warning', data: event.warning, dedupeKey: `warning:${event.warning.code}` };
     default:
@@ -89,7 +96,7 @@ export function trainMetrics(metrics: Readonly<Record<string, number>>): {
 } {
   const all = Object.entries(metrics)
     .filter(([name]) => !mixesSamplers(name))
-    .map(([name, value]): [string, number] => [`train/${name}`, value]);
+    .map(([name, value]): [string, number] => [name.startsWith(HELD_OUT) ? name : `train/${name}`, value]);
   const [ofRollouts, ofUpdate] = [true, false].map((is) => all.filter(([name]) => isRolloutMetric(name) === is));
   return { metrics: Object.fromEntries(ofUpdate!), rolloutMetrics: Object.fromEntries(ofRollouts!) };
 }
@@ -126,6 +133,13 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
 }
 
 const DROPPED = 'num_groups_dropped_';
+/** Measures of weights, not of training. */
+const HELD_OUT = 'held_out/';
+
+/** The measure of a `held_out` event under its full name. */
+export function heldOutMetrics({ loss }: { readonly loss: number }): Record<string, number> {
+  return { [`${HELD_OUT}loss`]: loss };
+}
 
 /** Counts from when the rollouts came in; other jobs have none. */
 function rolloutCounts({ config }: ClaimedJob): Record<string, number> {

@@ -212,6 +212,55 @@ export function runSuite(makeHarness: MakeHarness): void {
       );
     });
 
+    it('a measurement of held-out data is after the gradient steps before it; a place has the last one', async () => {
+      const { id: modelId } = await addModel(store);
+      const held = (id: string, fencingToken: number, numTaken: number, loss: number) =>
+        store.jobs.appendEvent(id, fencingToken, {
+          type: 'held_out',
+          data: { gradient_step: numTaken, loss },
+          dedupeKey: `held_out:${numTaken}`,
+          metrics: { 'held_out/loss': loss },
+        });
+      const step = (id: string, fencingToken: number, index: number) =>
+        store.jobs.appendEvent(id, fencingToken, {
+          type: 'gradient_step',
+          data: {},
+          dedupeKey: `gradient_step:${index}`,
+        });
+      for (const losses of [
+        [4, 3, 2],
+        [5, 1, 6],
+      ]) {
+        await addJob(store, modelId);
+        const { id, fencingToken } = await claim(store);
+        for (const [numTaken, loss] of losses.entries()) {
+          expect((await held(id, fencingToken, numTaken, loss)).isDuplicate).toBe(false);
+          expect((await held(id, fencingToken, numTaken, 99)).isDuplicate).toBe(true);
+          if (numTaken < 2) await step(id, fencingToken, numTaken);
+        }
+        await store.jobs.succeed(id, fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      }
+      const places = async (axis: 'step' | 'gradient_step', maxPoints?: number) =>
+        (await read(modelId, 'held_out/loss', axis, maxPoints))?.points.map(({ last, mean, count }) => [
+          last,
+          mean,
+          count,
+        ]);
+      expect(await places('gradient_step')).toEqual([
+        [0, 4, 1],
+        [1, 3, 1],
+        [2, 5, 1],
+        [3, 1, 1],
+        [4, 6, 1],
+      ]);
+      expect(await places('step')).toEqual([
+        [1, 2, 1],
+        [2, 6, 1],
+      ]);
+      expect(await places('step', 1)).toEqual([[2, 4, 2]]);
+      expect((await store.runs.listSeries(modelId))[0]).toMatchObject({ numPoints: 6, last: { value: 6, step: 2 } });
+    });
+
     it('metrics of rollouts are at the step that these were drawn from, those of updates at the step after it', async () => {
       const { id: modelId } = await addModel(store);
       expect(await stateOf(modelId)).toMatchObject({ reward: null, best: null });

@@ -8,7 +8,7 @@ import type { JobWarning } from './job-warning.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
 import type { JobKind } from '../optimizer/adamw.ts';
 import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
-import type { JobBase, TakenStep, TrainingParts, TrainingResult } from './training-job.ts';
+import type { HeldOutMeasures, JobBase, TakenStep, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
  * @throws {TrainerError} errors of `run`: `trainer.cancelled` if the signal was aborted, `trainer.internal`
@@ -73,7 +73,12 @@ export interface StepPlan {
   readonly fingerprint: string;
   /** @returns finite metrics */
   readonly step: (index: number) => Promise<Readonly<Record<string, number>>>;
+  /** Measures the weights after that many steps; null: not then. Default: never. */
+  readonly measure?: (numTaken: number) => Promise<HeldOutMeasures | null>;
 }
+
+/** Metric of the resulting weights. */
+const HELD_OUT_LOSS = 'held_out/loss';
 
 /**
  * Takes the steps that no snapshot has, with one event and one snapshot each, and saves the version. Repeats the
@@ -86,24 +91,40 @@ export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPla
     const ofTheStep = { ...(kept.length > 0 ? { traces: kept } : {}), ...(taken === undefined ? {} : { taken }) };
     parts.emit({ kind: 'gradient_step', index, metrics, ...ofTheStep });
   };
-  const { numSteps, fingerprint, jobKind } = plan;
+  const { numSteps, fingerprint, jobKind, measure = async () => null } = plan;
   const resumed = await resumeSnapshot(job, parts, { fingerprint, jobKind });
   if (resumed.damage !== null) parts.emit({ kind: 'warning', warning: snapshotDamaged(resumed.damage) });
   // Snapshots of earlier releases have the plain names only.
   const stepMetrics = resumed.stepMetrics.map(withSamplerNames);
-  stepMetrics.forEach((metrics, index) => emit(index, metrics));
+  const measured = new Map(resumed.measured);
+  const measureAfter = async (numTaken: number) => {
+    const isOld = numTaken < resumed.stepMetrics.length;
+    const measures = measured.get(numTaken) ?? (isOld ? null : await measure(numTaken));
+    if (measures === null) return;
+    measured.set(numTaken, measures);
+    parts.emit({ kind: 'held_out', numSteps: numTaken, measures });
+  };
+  for (const [index, metrics] of [...stepMetrics].entries()) {
+    await measureAfter(index);
+    emit(index, metrics);
+  }
   for (let index = stepMetrics.length; index < numSteps; index++) {
+    await measureAfter(index);
     const begun = performance.now();
     const metrics = withSamplerNames(await plan.step(index), index);
     const computed = performance.now();
     stepMetrics.push(metrics);
     const isLast = stepMetrics.length === numSteps;
-    const written = isLast ? null : await writeSnapshot(job, parts, { fingerprint, stepMetrics });
+    const written = isLast
+      ? null
+      : await writeSnapshot(job, parts, { fingerprint, stepMetrics, measured: [...measured] });
     const snapshot = written && { ...written, seconds: (performance.now() - computed) / 1000 };
     emit(index, metrics, { seconds: (computed - begun) / 1000, snapshot });
   }
+  await measureAfter(numSteps);
   signal.throwIfAborted();
-  const metrics = meanMetrics(stepMetrics);
+  const last = measured.get(numSteps);
+  const metrics = { ...meanMetrics(stepMetrics), ...(last === undefined ? {} : { [HELD_OUT_LOSS]: last.loss }) };
   const { digest } = await learner.save(job.output, { metrics });
   return { numGradientSteps: numSteps, digest, metrics };
 }

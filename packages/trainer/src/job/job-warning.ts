@@ -12,6 +12,7 @@
  * - `sampling_sharper`: the sampled tokens are more likely than draws from the model would be
  * - `copied_choices`: choices sent more than once, but trained once
  * - `nothing_trained`: no token had a gradient
+ * - `nothing_held_out`: no held-out conversation can be measured
  * - `equal_reward_groups`: most groups teach nothing
  * - `replies_cut_off`: many choices ended at a length limit
  * - `entropy_low`: the policy hardly varies any more
@@ -37,6 +38,7 @@ export const WARNING_CODES = [
   'sampling_sharper',
   'copied_choices',
   'nothing_trained',
+  'nothing_held_out',
   'equal_reward_groups',
   'replies_cut_off',
   'entropy_low',

@@ -55,8 +55,8 @@ export interface TrainingParts {
 }
 
 /**
- * `training_started` once, then one `gradient_step` per step (batch), in order, with warnings anywhere after the
- * start. The caller writes the terminal event.
+ * `training_started` once, then one `gradient_step` per step (batch), in order, with warnings and `held_out`
+ * anywhere after the start. The caller writes the terminal event.
  */
 export type TrainerEvent =
   | {
@@ -75,7 +75,23 @@ export type TrainerEvent =
       /** Absent if the event of an earlier step is repeated. */
       readonly taken?: TakenStep;
     }
+  | {
+      readonly kind: 'held_out';
+      /** Gradient steps that the measured weights have taken in this job. */
+      readonly numSteps: number;
+      readonly measures: HeldOutMeasures;
+    }
   | { readonly kind: 'warning'; readonly warning: JobWarning };
+
+/** Wire names. */
+export interface HeldOutMeasures {
+  /** Mean −log p per token, nats. */
+  readonly loss: number;
+  readonly num_trajectories: number;
+  readonly num_trainable_tokens: number;
+  /** Wall time, including waiting for the cores. */
+  readonly seconds: number;
+}
 
 /** Wall times. */
 export interface TakenStep {
@@ -94,6 +110,6 @@ export interface TrainingResult {
   readonly numGradientSteps: number;
   /** sha256 of `adapter_model.safetensors`, hex; null if nothing was trained. */
   readonly digest: string | null;
-  /** Mean, or maximum, of each metric over the gradient steps. */
+  /** Mean, or maximum, of each metric over the gradient steps; `held_out/loss` of the resulting weights. */
   readonly metrics: Readonly<Record<string, number>>;
 }

@@ -3,18 +3,28 @@ import { meanMetrics } from '../job/job-statistics.ts';
 import { nothingToTrain } from '../job/nothing-trained.ts';
 import { learnerWarnings } from '../job/learner-warnings.ts';
 import { learningRateWarnings, resolveLearningRate } from '../job/learning-rate-rule.ts';
-import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../job/training-job.ts';
+import type { JobWarning } from '../job/job-warning.ts';
+import type {
+  HeldOutMeasures,
+  JobBase,
+  TrainingParts,
+  TrainingResult,
+  TrainingStartedData,
+} from '../job/training-job.ts';
 import { requireCapabilities } from '../learner/require-capabilities.ts';
-import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
+import { batchRows, sftBatches, type SftBatch, type SftData, type SftReport } from './sft-batches.ts';
+import { heldOutLoss, type HeldOutSource, isMeasuredAfter } from './held-out.ts';
 import { learningRates, type SftConfig } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
-import { sftStep } from './sft-step.ts';
+import { sftStep, type SftStepParts } from './sft-step.ts';
 
 /** The same job and weights give the same checkpoint. */
 export interface SftJob extends JobBase {
   /** Read once, in order. */
   readonly examples: Iterable<SftExample> | AsyncIterable<SftExample>;
   readonly config: SftConfig;
+  /** Default: all examples are trained. */
+  readonly heldOut?: HeldOutSource | null;
 }
 
 /**
@@ -37,13 +47,15 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   requireSameLora(job, learner);
   requireCapabilities({ loss: 'cross_entropy', lora: job.lora, usesEntropies: false, reference: 'none' }, learner);
 
-  const { batches, report } = await sftBatches(job.examples, { template, config, signal });
+  const data = await sftBatches(job.examples, { template, config, heldOut: job.heldOut ?? null, signal });
+  const { batches, report, heldOut } = data;
   const numSteps = batches.length * config.epochs;
   const learningRate = resolveLearningRate(config.learningRate, learner.model, job.lora);
   const rates = learningRates({ ...config, learningRate }, numSteps);
-  const started = startedData(report, config, numSteps);
+  const started = startedData(data, config, numSteps);
   emit({ kind: 'training_started', numGradientSteps: numSteps, data: started });
   if (report.numTrainableTokens === 0) emit({ kind: 'warning', warning: nothingToTrain(started) });
+  if (heldOut?.report.numTrainableTokens === 0) emit({ kind: 'warning', warning: nothingHeldOut(heldOut.report) });
   const warnings = [...learningRateWarnings(rates, learner.model, job.lora), ...learnerWarnings(learner.capabilities)];
   for (const warning of warnings) emit({ kind: 'warning', warning });
   const step = async (index: number) =>
@@ -56,26 +68,70 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
     metrics.forEach((ofTheStep, index) => emit({ kind: 'gradient_step', index, metrics: ofTheStep }));
     return { numGradientSteps: numSteps, digest: null, metrics: meanMetrics(metrics) };
   }
-  const settings = { objective: 'sft', config };
+  const settings = { objective: 'sft', config: trainedSettings(config) };
   const fingerprint = await jobFingerprint(job, learner, settings, batches.flatMap(arraysOf));
-  return await runSteps(job, parts, { jobKind: 'sft', numSteps, fingerprint, step });
+  const measure = measureOf(data, { learner, config, signal }, numSteps);
+  return await runSteps(job, parts, { jobKind: 'sft', numSteps, fingerprint, step, measure });
+}
+
+/** Held-out settings change no weights, and snapshots of earlier releases do not have them. */
+function trainedSettings(config: SftConfig): object {
+  return Object.fromEntries(Object.entries(config).filter(([name]) => !name.startsWith('heldOut')));
+}
+
+/** @returns the measurement of the weights after that many gradient steps; null if it is not due */
+function measureOf(
+  { heldOut }: SftData,
+  { config, ...parts }: SftStepParts,
+  numSteps: number,
+): (numTaken: number) => Promise<HeldOutMeasures | null> {
+  const rows = heldOut === null ? [] : batchRows(heldOut.batch, config);
+  return async (numTaken) => {
+    if (rows.length === 0 || !isMeasuredAfter(numTaken, numSteps, config)) return null;
+    const started = performance.now();
+    const { loss, numTokens } = await heldOutLoss(rows, parts);
+    const seconds = (performance.now() - started) / 1000;
+    const { numTrajectories = 0 } = heldOut?.batch ?? {};
+    return { loss, num_trajectories: numTrajectories, num_trainable_tokens: numTokens, seconds };
+  };
+}
+
+function nothingHeldOut({ numTrajectories, dropped }: SftReport): JobWarning {
+  const reasons = Object.entries(dropped).map(([reason, count]) => `${count} ${reason}`);
+  return {
+    code: 'nothing_held_out',
+    message: `the held-out loss is not measured: none of ${numTrajectories} held-out conversations can be used (${reasons.join(', ')})`,
+    value: numTrajectories,
+    suggestion: 'hold out conversations with an assistant turn that fit into the context',
+  };
 }
 
 /** Counts everything that was sent. */
-function startedData(report: SftReport, config: SftConfig, numSteps: number): TrainingStartedData {
-  const numDropped = Object.values(report.dropped).reduce((total, count) => total + count, 0);
+function startedData({ report, heldOut }: SftData, config: SftConfig, numSteps: number): TrainingStartedData {
   const numRates = typeof config.learningRate === 'object' ? config.learningRate.length : numSteps;
   return {
     num_sequences: numSteps,
     batch_size: config.batchSize,
     epochs: config.epochs,
     num_trajectories_submitted: report.numTrajectories,
-    num_trajectories_trainable: report.numTrajectories - numDropped,
+    num_trajectories_trainable: report.numTrajectories - numDropped(report),
     num_tokens: report.numTokens,
     num_trainable_tokens: report.numTrainableTokens,
     num_ignored_learning_rates: numRates - numSteps,
     dropped_trajectories: report.dropped,
+    ...(heldOut === null
+      ? {}
+      : {
+          num_trajectories_held_out: heldOut.report.numTrajectories,
+          num_trajectories_measured: heldOut.report.numTrajectories - numDropped(heldOut.report),
+          num_measured_tokens: heldOut.report.numTrainableTokens,
+          dropped_held_out_trajectories: heldOut.report.dropped,
+        }),
   };
+}
+
+function numDropped({ dropped }: SftReport): number {
+  return Object.values(dropped).reduce((total, count) => total + count, 0);
 }
 
 /** Includes the ends of batches and sequences. */

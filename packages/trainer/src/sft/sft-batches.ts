@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ChatTemplate, TrainingSequence } from '@trainyard/tokenizer';
 import { packRows, rowLength, type TrainingRow } from '../packing/pack.ts';
+import { type HeldOutSource, isHeldOutLine } from './held-out.ts';
 import type { SftConfig } from './sft-config.ts';
-import { renderExample, type SftDropReason, type SftExample } from './sft-example.ts';
+import { type RenderedExample, renderExample, type SftDropReason, type SftExample } from './sft-example.ts';
 
 /** One gradient step. */
 export interface SftBatch {
@@ -12,7 +13,7 @@ export interface SftBatch {
   readonly numDropped: number;
 }
 
-/** Report on the data. */
+/** Report on the trained data, or on the held-out ones. */
 export interface SftReport {
   readonly numTrajectories: number;
   readonly dropped: Readonly<Partial<Record<SftDropReason, number>>>;
@@ -20,41 +21,87 @@ export interface SftReport {
   readonly numTrainableTokens: number;
 }
 
+/** Token sequences of a job. */
+export interface SftData {
+  readonly batches: readonly SftBatch[];
+  readonly report: SftReport;
+  /** Null without held-out data. */
+  readonly heldOut: { readonly batch: SftBatch; readonly report: SftReport } | null;
+}
+
 /** Cancellation takes effect between turns of the event loop. */
 const EXAMPLES_PER_TURN = 32;
 
 /**
  * Batches of token sequences, in order; the last may be short. Conversations that are too long or have nothing
- * to train are dropped from their batch, which keeps its place.
+ * to train are dropped from their batch, which keeps its place. Held-out ones are in no batch.
  *
  * @throws {TrainerError} `trainer.render_failed` with the conversation; the abort reason of `signal`
  */
 export async function sftBatches(
   examples: Iterable<SftExample> | AsyncIterable<SftExample>,
-  { template, config, signal }: { template: ChatTemplate; config: SftConfig; signal: AbortSignal },
-): Promise<{ batches: SftBatch[]; report: SftReport }> {
-  const batches: { sequences: TrainingSequence[]; numTrajectories: number; numDropped: number }[] = [];
-  const dropped: Partial<Record<SftDropReason, number>> = {};
-  let numTrajectories = 0;
+  {
+    template,
+    config,
+    heldOut = null,
+    signal,
+  }: { template: ChatTemplate; config: SftConfig; heldOut?: HeldOutSource | null; signal: AbortSignal },
+): Promise<SftData> {
+  const trained = new BatchList(config.batchSize);
+  const measured = new BatchList(Infinity);
+  const isHeldOut = isHeldOutLine(heldOut, config);
+  let numLines = 0;
   for await (const example of examples) {
-    if (numTrajectories % EXAMPLES_PER_TURN === 0) await setImmediate();
+    if (numLines % EXAMPLES_PER_TURN === 0) await setImmediate();
     signal.throwIfAborted();
-    if (numTrajectories % config.batchSize === 0) batches.push({ sequences: [], numTrajectories: 0, numDropped: 0 });
-    const batch = batches.at(-1)!;
-    numTrajectories++;
-    const rendered = await renderExample(example, numTrajectories, template, { config, signal });
+    const isMeasured = isHeldOut(numLines);
+    const isOfOwnData = isMeasured && heldOut?.from === 'own_data';
+    const name = isOfOwnData
+      ? `held-out conversation ${numLines - heldOut.numLines + 1}`
+      : `conversation ${numLines + 1}`;
+    (isMeasured ? measured : trained).add(await renderExample(example, name, template, { config, signal }));
+    numLines++;
+  }
+  const [batch] = measured.batches;
+  return {
+    batches: trained.batches,
+    report: trained.report(),
+    heldOut: batch === undefined ? null : { batch, report: measured.report() },
+  };
+}
+
+/** Conversations in their order, divided into batches. */
+class BatchList {
+  readonly batches: { sequences: TrainingSequence[]; numTrajectories: number; numDropped: number }[] = [];
+  readonly #batchSize: number;
+  readonly #dropped: Partial<Record<SftDropReason, number>> = {};
+  #numTrajectories = 0;
+
+  constructor(batchSize: number) {
+    this.#batchSize = batchSize;
+  }
+
+  add(rendered: RenderedExample): void {
+    const { numTrajectories: numKept = 0, numDropped = 0 } = this.batches.at(-1) ?? {};
+    if (this.#numTrajectories === 0 || numKept + numDropped === this.#batchSize)
+      this.batches.push({ sequences: [], numTrajectories: 0, numDropped: 0 });
+    const batch = this.batches.at(-1)!;
+    this.#numTrajectories++;
     if (rendered.kind === 'dropped') {
       batch.numDropped++;
-      dropped[rendered.reason] = (dropped[rendered.reason] ?? 0) + 1;
+      this.#dropped[rendered.reason] = (this.#dropped[rendered.reason] ?? 0) + 1;
     } else {
       batch.numTrajectories++;
       batch.sequences.push(...rendered.sequences);
     }
   }
-  const sequences = batches.flatMap((batch) => batch.sequences);
-  const numTokens = sequences.reduce((total, { tokenIds }) => total + tokenIds.length, 0);
-  const numTrainableTokens = sequences.reduce((total, { lossMask }) => total + lossMask.filter(Boolean).length, 0);
-  return { batches, report: { numTrajectories, dropped, numTokens, numTrainableTokens } };
+
+  report(): SftReport {
+    const sequences = this.batches.flatMap((batch) => batch.sequences);
+    const numTokens = sequences.reduce((total, { tokenIds }) => total + tokenIds.length, 0);
+    const numTrainableTokens = sequences.reduce((total, { lossMask }) => total + lossMask.filter(Boolean).length, 0);
+    return { numTrajectories: this.#numTrajectories, dropped: this.#dropped, numTokens, numTrainableTokens };
+  }
 }
 
 /** Rows: as few as hold the batch, or without `packing` one per sequence. */

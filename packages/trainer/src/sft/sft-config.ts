@@ -77,13 +77,13 @@ const FORMER_NAMES: Readonly<Record<string, keyof SftConfig>> = {
   minLearningRate: 'learningRateMinimum',
 };
 
-/** The job may be from before an update. */
+/** The job may be from before an update: settings since then have their defaults. */
 export function storedSftConfig(stored: Readonly<Record<string, unknown>>): SftConfig {
   const entries = Object.entries(stored).map(([name, value]) => [FORMER_NAMES[name] ?? name, value] as const);
-  return Object.fromEntries(entries) as unknown as SftConfig;
+  return { ...plainSettings(FIELDS, {}), ...(Object.fromEntries(entries) as unknown as SftConfig) };
 }
 
-/** Number of gradient steps for `numExamples` conversations. */
+/** Number of gradient steps for `numExamples` trained conversations. */
 export function numSftSteps(
   numExamples: number,
   { batchSize, epochs }: Pick<SftConfig, 'batchSize' | 'epochs'>,

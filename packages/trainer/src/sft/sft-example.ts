@@ -22,12 +22,12 @@ export type RenderedExample =
   | { readonly kind: 'dropped'; readonly reason: SftDropReason };
 
 /**
- * @param number of the example in the data, 1-based, for messages
+ * @param name for messages, with the 1-based number of the example in its data
  * @throws {TrainerError} `trainer.render_failed`; the abort reason of `signal`
  */
 export async function renderExample(
   { messages, tools, templateVariables = {} }: SftExample,
-  number: number,
+  name: string,
   template: ChatTemplate,
   { config, signal }: { config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>; signal: AbortSignal },
 ): Promise<RenderedExample> {
@@ -38,7 +38,7 @@ export async function renderExample(
     sequences = (await inTurns(turns, signal)).flatMap(withTrainedEnd);
   } catch (cause) {
     signal.throwIfAborted();
-    throw new TrainerError('trainer.render_failed', `conversation ${number}: ${(cause as Error).message}`, { cause });
+    throw new TrainerError('trainer.render_failed', `${name}: ${(cause as Error).message}`, { cause });
   }
   if (sequences.length === 0) return { kind: 'dropped', reason: 'no_trainable_tokens' };
   const isTooLong = sequences.some(({ tokenIds }) => tokenIds.length > config.maxSequenceLength);

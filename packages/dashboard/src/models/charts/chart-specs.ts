@@ -39,6 +39,7 @@ const FIXED: readonly ChartGroup[] = [
         metrics: [
           { name: 'train/policy_loss', label: 'policy' },
           { name: 'train/loss', label: 'supervised' },
+          { name: 'held_out/loss', label: 'held-out' },
         ],
         help: 'The loss value means little in RL; watch the reward.',
       },

@@ -10,6 +10,7 @@ import type { TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
   ExportResult,
+  HeldOutSource,
   ImportedAdapter,
   ImportRequest,
   JobBase,
@@ -63,7 +64,7 @@ export interface RemoteTrainerOptions {
 /** Settings of a job, for reward-labelled rollouts or conversations. */
 export type TrainingJobConfig =
   | { readonly kind: 'rl'; readonly config: TrainingConfig }
-  | { readonly kind: 'sft'; readonly config: SftConfig };
+  | { readonly kind: 'sft'; readonly config: SftConfig; readonly heldOut: HeldOutSource | null };
 
 /**
  * One training job as the trainer host runs it: blob keys, no bodies and no paths except the base model's.

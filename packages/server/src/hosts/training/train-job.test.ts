@@ -42,6 +42,7 @@ const run = async (changes: Partial<JobBase> = {}) => {
   const job: TrainingJobRequest = {
     kind: 'sft',
     config: resolveSftConfig({ batchSize: 1, learningRate: 0.02 }, { maxSequenceLength: 256 }),
+    heldOut: null,
     jobId: 'job',
     modelPath: '/bigram.gguf',
     dataKey: 'sft/data',

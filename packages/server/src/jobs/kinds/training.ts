@@ -427,7 +427,7 @@ function trainingKindOf(job: ClaimedJob): TrainingJobConfig {
     case 'rl':
       return rlJob(config);
     case 'sft':
-      return sftJob(config);
+      return sftJob(config, job.config['source']);
     default:
       return job.kind satisfies never;
   }

@@ -32,13 +32,22 @@ const log = (modelId: string, reward: number) =>
   });
 
 async function runningJob(modelId: string) {
+  return (await startedJob(modelId)).step;
+}
+
+async function startedJob(modelId: string) {
   const { store } = server;
   await store.jobs.enqueue({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
   const job = await store.jobs.claim('test', 60_000);
   if (job === null) throw new Error('the queue is empty');
-  return async (index: number, loss: number) => {
-    const event = { type: 'gradient_step', data: { loss }, dedupeKey: `gradient_step:${index}` };
-    await store.jobs.appendEvent(job.id, job.fencingToken, { ...event, metrics: { 'train/loss': loss } });
+  const append = async (type: string, index: number, data: object, metrics: Record<string, number>) => {
+    const event = { type, data, dedupeKey: `${type}:${index}`, metrics };
+    await store.jobs.appendEvent(job.id, job.fencingToken, event);
+  };
+  return {
+    step: (index: number, loss: number) => append('gradient_step', index, { loss }, { 'train/loss': loss }),
+    heldOut: (gradientStep: number, loss: number) =>
+      append('held_out', gradientStep, { gradient_step: gradientStep, loss, seconds: 1 }, { 'held_out/loss': loss }),
   };
 }
 
@@ -78,6 +87,25 @@ test('every model has a run there, with each gradient step and each log, at the 
   expect(values('val/reward')).toEqual([[2, 0.5]]);
   const details = (await server.request('GET', `/v1/preview/models/${modelId}`)).json<ModelDetailsObject>();
   expect(details.tracked_run).toEqual({ tracker: 'scripted', id: 'run-0', url: null });
+});
+
+test('a held-out loss is sent under its name, at the gradient steps before it', async () => {
+  const { step, heldOut } = await startedJob(await server.makeModel('agent'));
+  await heldOut(0, 3);
+  await step(0, 4);
+  await step(1, 2);
+  await heldOut(2, 2.5);
+  await sendAll();
+  expect(values('held_out/loss')).toEqual([
+    [0, 3],
+    [2, 2.5],
+  ]);
+  expect([...only().points.values()].flatMap(({ metrics }) => Object.keys(metrics)).toSorted()).toEqual([
+    'held_out/loss',
+    'held_out/loss',
+    'train/loss',
+    'train/loss',
+  ]);
 });
 
 test('a failing tracker gets everything later, once, and does not disturb the service', async () => {

@@ -1,6 +1,7 @@
 import { mixesSamplers } from '@trainyard/protocol/fields';
 import { type FeedItem, type Model, type Store, StoreError } from '@trainyard/store';
 
+import { heldOutMetrics } from '../job-events.ts';
 import { type RunReference, type RunTracker, type TrackedPoint, TrackerError } from './run-tracker.ts';
 
 /** Delay until a tracker gets an item. */
@@ -207,6 +208,7 @@ export class RunMirror implements RunTracking {
 /** Null for an item without metrics. */
 function metricsOf({ type, data }: FeedItem): Record<string, number> | null {
   if (type === 'gradient_step') return withoutMixed(numbersOf(data, 'train/'));
+  if (type === 'held_out' && typeof data['loss'] === 'number') return heldOutMetrics({ loss: data['loss'] });
   return type === 'log_recorded' ? numbersOf(data['metrics'] ?? {}, '') : null;
 }
 

@@ -209,7 +209,7 @@ export class Checker {
       const job = model.jobs.find(({ id }) => id === row.id);
       if (job === undefined) continue;
       names.push(jobName(job));
-      const { digest, numGradientSteps } = await this.#oracle.train(names);
+      const { digest, numGradientSteps, heldOut } = await this.#oracle.train(names);
       const checkpoint = checkpoints.find(({ step }) => step === index + 1);
       if (checkpoint?.job_id !== row.id) this.#found(`step ${index + 1} of model ${model.id} is not of job ${row.id}`);
       const kept = checkpoint?.deleted_at == null ? digest : null;
@@ -218,6 +218,9 @@ export class Checker {
       const numReported = (eventsOf.get(row.id) ?? []).filter(({ type }) => type === 'gradient_step').length;
       if (numReported !== numGradientSteps)
         this.#found(`job ${row.id} reported ${numReported} gradient steps of ${numGradientSteps}`);
+      const measured = JSON.stringify((eventsOf.get(row.id) ?? []).flatMap(heldOutIn));
+      if (measured !== heldOut)
+        this.#found(`job ${row.id} has the held-out losses ${measured}, and undisturbed ${heldOut}`);
     }
     const gone = checkpoints.filter(({ deleted_at: at }) => at !== null).map(({ step }) => step);
     if (gone.join() !== [...model.deletedSteps].toSorted((first, second) => first - second).join())
@@ -263,7 +266,8 @@ export class Checker {
       'select model_id, count(*) as num from trajectory_logs group by model_id',
     );
     const points = await this.#query<{ model_id: string; num: number }>(
-      `select s.model_id, count(distinct p.gradient_step) as num from metric_points p join metric_series s on s.id = p.series_id group by s.model_id`,
+      `select s.model_id, count(distinct p.gradient_step) as num from metric_points p join metric_series s on s.id = p.series_id
+       where s.name not like 'held_out/%' group by s.model_id`,
     );
     const numOf = (rows: readonly { model_id: string; num: number }[], id: string) =>
       Number(rows.find((row) => row.model_id === id)?.num ?? 0);
@@ -348,4 +352,11 @@ export class Checker {
 /** Name of such a job in the oracle. */
 export function jobName({ kind, dataset }: Pick<SubmittedJob, 'kind' | 'dataset'>): string {
   return `${kind}-${dataset}`;
+}
+
+/** Gradient step and loss of a `held_out` event. */
+function heldOutIn({ type, data }: EventRow): [number, number][] {
+  if (type !== 'held_out') return [];
+  const { gradient_step: gradientStep, loss } = JSON.parse(data) as { gradient_step: number; loss: number };
+  return [[gradientStep, loss]];
 }

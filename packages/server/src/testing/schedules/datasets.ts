@@ -26,7 +26,8 @@ export function lessonJob(modelId: string, dataset: number): object {
   return {
     model_id: modelId,
     training_data_url: `data:application/jsonl;base64,${data}`,
-    config: { batch_size: 2, learning_rate: 0.02 },
+    config: { batch_size: 1, learning_rate: 0.02 },
+    experimental_config: { held_out_fraction: 0.25, held_out_seed: dataset, held_out_every: 1 + (dataset % 2) },
   };
 }
 

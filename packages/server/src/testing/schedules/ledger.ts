@@ -120,5 +120,5 @@ export const LEDGER = `
     return null;
   end $$;
   create trigger ledger_of_events after insert on job_events for each row
-    when (new.type in ('training_started', 'gradient_step', 'warning', 'training_ended', 'job_ended')) execute function ledger_of_events();
+    when (new.type in ('training_started', 'gradient_step', 'held_out', 'warning', 'training_ended', 'job_ended')) execute function ledger_of_events();
 `;

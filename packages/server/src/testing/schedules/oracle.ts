@@ -3,6 +3,7 @@ import { createReadStream, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { type Blobs, FolderBlobs } from '@trainyard/store';
+import type { TrainerEvent } from '@trainyard/trainer';
 import { BIGRAM_LORA } from '@trainyard/trainer/testing';
 
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
@@ -19,6 +20,8 @@ export interface KnownJob {
 export interface Trained {
   readonly digest: string;
   readonly numGradientSteps: number;
+  /** Held-out losses by gradient step, as JSON. */
+  readonly heldOut: string;
 }
 
 /** Versions of undisturbed jobs, each trained once and cached. */
@@ -76,9 +79,13 @@ export class Oracle {
       keepsTraces: false,
     };
     const signal = new AbortController().signal;
-    const { digest, numGradientSteps } = await this.#training.run(request, { signal, onEvent: () => undefined });
+    const heldOut: [number, number][] = [];
+    const onEvent = (event: TrainerEvent) => {
+      if (event.kind === 'held_out') heldOut.push([event.numSteps, event.measures.loss]);
+    };
+    const { digest, numGradientSteps } = await this.#training.run(request, { signal, onEvent });
     if (digest === null) throw new Error(`${names.at(-1)} trains nothing`);
-    return { digest, numGradientSteps };
+    return { digest, numGradientSteps, heldOut: JSON.stringify(heldOut) };
   }
 }
 

@@ -52,7 +52,7 @@ export async function learnUndisturbed(place: {
         const job = await service.store.jobs.get(id);
         if (job?.dataKey == null) throw new Error(`job ${id} has no data`);
         const config = job.config['resolved'] as Record<string, unknown>;
-        const jobSettings: TrainingJobConfig = kind === 'rl' ? rlJob(config) : sftJob(config);
+        const jobSettings: TrainingJobConfig = kind === 'rl' ? rlJob(config) : sftJob(config, job.config['source']);
         await oracle.learn({
           name: jobName({ kind, dataset }),
           blobs: service.blobs,

@@ -5,7 +5,10 @@ import { parseArtifactUrl } from './artifact-name.ts';
 import { openDataFile } from './data-file.ts';
 import { readDataUrl } from './data-url.ts';
 
-export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
+/** Fields that name data. */
+export type DataField = 'training_data_url' | 'held_out_data_url';
+
+export const placeOfData = (field: DataField): readonly string[] => ['body', field];
 
 const FORMS =
   'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` if the service has a folder for it (`--training-data-dir`)';
@@ -20,12 +23,12 @@ interface TrainingDataParts {
 }
 
 /**
- * Opens the data that `training_data_url` names, as bytes of JSON lines. Never fetches anything remote, and
+ * Opens the data that a field of the request names, as bytes of JSON lines. Never fetches anything remote, and
  * reveals nothing about another entity's artifacts.
  * @throws {RequestError} `request.invalid` if it cannot be read
  */
 export async function openTrainingData(
-  url: string,
+  { url, field }: { readonly url: string; readonly field: DataField },
   caller: Caller,
   parts: TrainingDataParts,
 ): Promise<AsyncIterable<Uint8Array> | Iterable<Uint8Array>> {
@@ -33,11 +36,11 @@ export async function openTrainingData(
   switch (scheme) {
     case 'wandb-artifact': {
       const name = parseArtifactUrl(url);
-      if (name === null) throw fault('value_error', FORMS);
+      if (name === null) throw fault(field, 'value_error', FORMS);
       const isOwn = name.entity === caller.entity;
       const identity = { entityId: caller.entityId, project: name.project, name: name.name };
       const artifact = isOwn ? await parts.store.artifacts.find(identity, name.version) : null;
-      const missing = fault('not_found', `The artifact ${JSON.stringify(url.slice(0, 300))} does not exist`);
+      const missing = fault(field, 'not_found', `The artifact ${JSON.stringify(url.slice(0, 300))} does not exist`);
       if (artifact === null) throw missing;
       try {
         return await parts.blobs.openJsonLines(artifact.blobKey);
@@ -48,30 +51,35 @@ export async function openTrainingData(
     }
     case 'data': {
       const bytes = readDataUrl(url);
-      if (typeof bytes === 'string') throw fault('value_error', bytes);
+      if (typeof bytes === 'string') throw fault(field, 'value_error', bytes);
       return [bytes];
     }
     case 'file': {
       const { trainingDataDirectory } = parts;
-      if (trainingDataDirectory === null) throw fault('not_supported', 'This service has no folder for `file:` URLs');
+      if (trainingDataDirectory === null)
+        throw fault(field, 'not_supported', 'This service has no folder for `file:` URLs');
       const file = await openDataFile(url, trainingDataDirectory);
-      if (file === null) throw fault('not_found', 'No such .jsonl file in the folder for `file:` URLs');
-      return limited(file, parts.limits.previewBodyBytes);
+      if (file === null) throw fault(field, 'not_found', 'No such .jsonl file in the folder for `file:` URLs');
+      return limited(file, parts.limits.previewBodyBytes, field);
     }
     default:
-      throw fault('value_error', FORMS);
+      throw fault(field, 'value_error', FORMS);
   }
 }
 
-async function* limited(chunks: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<Uint8Array> {
+async function* limited(
+  chunks: AsyncIterable<Uint8Array>,
+  limit: number,
+  field: DataField,
+): AsyncGenerator<Uint8Array> {
   let numBytes = 0;
   for await (const chunk of chunks) {
     numBytes += chunk.length;
-    if (numBytes > limit) throw fault('too_long', `The file should have at most ${limit} bytes`);
+    if (numBytes > limit) throw fault(field, 'too_long', `The file should have at most ${limit} bytes`);
     yield chunk;
   }
 }
 
-function fault(type: string, msg: string): RequestError {
-  return RequestError.invalid([{ loc: [...TRAINING_DATA_PLACE], msg, type }]);
+function fault(field: DataField, type: string, msg: string): RequestError {
+  return RequestError.invalid([{ loc: [...placeOfData(field)], msg, type }]);
 }

@@ -5,7 +5,7 @@ import {
   SFT_FIELDS,
   toJobInput,
 } from '@trainyard/protocol';
-import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
+import { type HeldOutSource, learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
 
 /** Longest conversation for any base model; also ART's limit. */
 const MAX_CONVERSATION_TOKENS = 32_768;
@@ -14,7 +14,23 @@ const MAX_CONVERSATION_TOKENS = 32_768;
 export interface SftSource {
   /** Without secrets of a signed URL, and without the data of a `data:` one. */
   readonly url: string;
+  /** Lines of the file, held-out ones included. */
   readonly numLines: number;
+  /** Absent: none. */
+  readonly heldOut?: HeldOutData;
+}
+
+export interface HeldOutData {
+  /** As the other one; null for lines of the training data. */
+  readonly url: string | null;
+  readonly numLines: number;
+  /** The first ones, which are stored after the training data. */
+  readonly numUsed: number;
+}
+
+/** Place of the held-out lines in the stored data; null without any. */
+export function heldOutSource({ numLines, heldOut }: SftSource): HeldOutSource | null {
+  return heldOut === undefined ? null : { from: heldOut.url === null ? 'training_data' : 'own_data', numLines };
 }
 
 /** The URL of training data without its query, user and inline data. */
@@ -47,7 +63,7 @@ export function readSftConfig(
 }
 
 /**
- * Fits the settings to the number of conversations. Surplus learning rates of a list are reported as ignored.
+ * Fits the settings to the number of trained conversations. Surplus learning rates of a list are reported as ignored.
  * @throws {TrainerError} `trainer.config_invalid` if the list is shorter than the number of batches
  */
 export function fitSftConfig({ resolved, ignoredKeys }: SftJobConfig, numExamples: number): SftJobConfig {

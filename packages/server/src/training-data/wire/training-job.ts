@@ -42,8 +42,9 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
 
 function toTrainingData({ config: { source } }: TrainingJob): TrainingJobObject['training_data'] {
   if (source === undefined) return null;
-  const { url, numLines } = source as SftSource;
-  return { url, num_lines: numLines };
+  const { url, numLines, heldOut = null } = source as SftSource;
+  const held = heldOut && { url: heldOut.url, num_lines: heldOut.numLines, num_used: heldOut.numUsed };
+  return { url, num_lines: numLines, held_out: held };
 }
 
 /** The first warning concerns the settings, and is known before the job starts. */

@@ -19,6 +19,7 @@ import type {
   TrainingJob,
 } from './jobs.ts';
 import type { FeedType } from '../feed/feed.ts';
+import type { Metrics } from '../runs/runs.ts';
 import type { JobInput, WantedJobs } from './job-table.ts';
 import type { Tables } from '../tables.ts';
 
@@ -122,6 +123,14 @@ export async function gradientStepTaken(
   await tables.metrics.append(job.modelId, metrics, { step, gradientStep, job: job.position }, now);
   const place = { step: rolloutStep(job, step), gradientStep, job: job.position };
   await tables.metrics.append(job.modelId, rolloutMetrics, place, now);
+}
+
+/** Adds the points of a `held_out` event: of the weights after the gradient steps that the model has so far. */
+export async function heldOutMeasured(tables: Tables, job: Job, metrics: Metrics, now: number): Promise<void> {
+  const model = job.modelId === null ? null : await tables.models.get(job.modelId);
+  if (model === null) return;
+  const { id, nextStep: step, numGradientSteps: gradientStep } = model;
+  await tables.metrics.append(id, metrics, { step, gradientStep, job: job.position }, now);
 }
 
 /** Step from which a job's rollouts were sampled. @param nextStep the step that the job makes */

@@ -235,7 +235,13 @@ export interface QueuedJob {
  */
 export type TerminalEventType = 'training_ended' | 'training_failed' | 'job_ended' | 'job_failed';
 
-export type JobEventType = 'training_started' | 'gradient_step' | 'warning' | TerminalEventType | (string & {});
+export type JobEventType =
+  | 'training_started'
+  | 'gradient_step'
+  | 'held_out'
+  | 'warning'
+  | TerminalEventType
+  | (string & {});
 
 export interface JobEvent {
   id: string;
@@ -305,7 +311,7 @@ export interface NewEvent {
   dedupeKey?: string;
   /**
    * Points of the model's run by full name, written in the same transaction: a duplicate adds none. Only for
-   * `gradient_step` (asserted).
+   * `gradient_step` and `held_out` (asserted); those of `held_out` are placed after the gradient steps so far.
    */
   metrics?: Metrics;
   /**

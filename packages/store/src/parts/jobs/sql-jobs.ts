@@ -10,6 +10,7 @@ import {
   finishJobFailed,
   finishJobSucceeded,
   gradientStepTaken,
+  heldOutMeasured,
   keepReference,
   keepSnapshot,
   pauseJob,
@@ -74,8 +75,12 @@ export function sqlJobs({ tables, now, write, writeAnswered }: Access): Jobs {
       write(async ({ jobs }) => await jobs.requeue((await jobs.held(jobId, fencingToken)).id, false)),
     appendEvent: async (jobId, fencingToken, event) => {
       assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written only when the job finishes`);
-      const hasMetrics = event.metrics !== undefined || event.rolloutMetrics !== undefined;
-      assert(!hasMetrics || event.type === 'gradient_step', 'only gradient steps have metrics');
+      const isStep = event.type === 'gradient_step';
+      assert(
+        isStep || event.metrics === undefined || event.type === 'held_out',
+        'only gradient steps and held-out data have metrics',
+      );
+      assert(isStep || event.rolloutMetrics === undefined, 'only gradient steps have metrics of rollouts');
       const dedupeKey = event.dedupeKey ?? null;
       const outcomes = placedOutcomes(event.outcomes ?? []);
       if (outcomes.length > OUTCOMES_AT_ONCE && !(await tables.events.has(jobId, dedupeKey)))
@@ -88,7 +93,8 @@ export function sqlJobs({ tables, now, write, writeAnswered }: Access): Jobs {
         const held = await own.jobs.held(jobId, fencingToken);
         const appended = await own.events.append(jobId, { type: event.type, data: event.data, dedupeKey }, now());
         if (appended.isDuplicate) return appended;
-        if (event.type === 'gradient_step') await gradientStepTaken(own, held, event, now());
+        if (isStep) await gradientStepTaken(own, held, event, now());
+        if (event.type === 'held_out') await heldOutMeasured(own, held, event.metrics ?? {}, now());
         await own.trajectories.setOutcomes(jobId, outcomes);
         if (event.traces !== undefined) {
           const { gradientStep, traces, maxBytes } = event.traces;

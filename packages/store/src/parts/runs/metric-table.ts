@@ -170,7 +170,7 @@ export class MetricTable {
       const rows = await this.#sql.all<PointRow>(
         `select min(place) as first, max(place) as last, sum(small) as small, sum(large) as large, min(low) as low, max(high) as high,
            cast(sum(number) as bigint) as number, max(recorded_at) as recorded_at, count(*) as places
-         from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${PLACES[axis]}) places) buckets
+         from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${placesOf(name, axis)}) places) buckets
          group by bucket order by bucket`,
         maxPoints,
         id,
@@ -238,6 +238,16 @@ const PART = 2 ** 64;
 const IS_LARGE = `abs(value) >= ${LARGE}`;
 const SMALL = `case when ${IS_LARGE} then 0 else value end`;
 const LARGE_PART = `case when ${IS_LARGE} then value / ${PART}.0 else 0 end`;
+
+/** The places of series of this prefix have their last value: it is of the weights at that place. */
+const OF_WEIGHTS = 'held_out/';
+
+function placesOf(name: string, axis: SeriesAxis): string {
+  if (!name.startsWith(OF_WEIGHTS)) return PLACES[axis];
+  return `select place, ${SMALL} as small, ${LARGE_PART} as large, value as low, value as high, 1 as number, recorded_at from (
+      select ${axis} as place, value, recorded_at, row_number() over (partition by ${axis} order by position desc) as turn
+      ${OF_A_RANGE(axis)}) newest where turn = 1`;
+}
 
 /**
  * One row per place on the axis, for the series and range of the parameters. A gradient step has one value.

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestServer } from '../../../testing/test-server.ts';
 import { readSftExamples } from '../../../training-data/stored/sft-blob.ts';
+import { sftJob } from '../../../jobs/kinds/sft.ts';
 import { type SftJobConfig, shownUrl } from '../../../training-data/wire/sft-config.ts';
 
 let server: TestServer;
@@ -67,7 +68,7 @@ async function created(
 
 test('a job shows its file without secrets, and its first conversations', async () => {
   const { job, lines } = await created(`${dataUrl(DATA)}`);
-  expect(job.training_data).toEqual({ url: 'data:application/jsonl;base64,…', num_lines: 5 });
+  expect(job.training_data).toEqual({ url: 'data:application/jsonl;base64,…', num_lines: 5, held_out: null });
   const read = async (query: string) => {
     const response = await server.request('GET', `/v1/preview/training-jobs/${job.id}/examples${query}`);
     return response.json<{ data: unknown[] }>().data;
@@ -76,6 +77,74 @@ test('a job shows its file without secrets, and its first conversations', async 
   expect(await read('?limit=20')).toEqual(lines);
   expect(shownUrl('https://user:secret@host/a/b.jsonl?X-Amz-Signature=1')).toBe('https://host/a/b.jsonl');
   expect(shownUrl('wandb-artifact:///local/support/facts:v0')).toBe('wandb-artifact:///local/support/facts:v0');
+});
+
+describe('held-out data', () => {
+  test('of their own follow the training data, as many as asked for, and are no examples', async () => {
+    const held = ['x', 'y', 'z'].map(line).join('\n');
+    const { job, lines, config } = await created(dataUrl(DATA), {
+      held_out_data_url: dataUrl(held),
+      experimental_config: { held_out_examples: 2, held_out_every: 7 },
+    });
+    expect(lines.map((one) => (one as { messages: { content: string }[] }).messages[1]?.content).join('')).toBe(
+      'abcdexy',
+    );
+    const url = 'data:application/jsonl;base64,…';
+    expect(job.training_data).toEqual({ url, num_lines: 5, held_out: { url, num_lines: 3, num_used: 2 } });
+    expect(job.config).toMatchObject({ held_out_examples: 2, held_out_every: 7, held_out_fraction: null });
+    expect(job.changed_config_keys).toEqual(['held_out_examples', 'held_out_every']);
+    expect(sftJob({ ...config.resolved }, (config as { source?: unknown }).source)).toMatchObject({
+      heldOut: { from: 'own_data', numLines: 5 },
+    });
+    const answer = await server.request('GET', `/v1/preview/training-jobs/${job.id}/examples?limit=20`);
+    expect(answer.json<{ data: unknown[] }>().data).toEqual(lines.slice(0, 5));
+  });
+
+  test('may be a share of the training data, which then makes fewer batches', async () => {
+    const rates = [1, 2, 3, 4].map((rate) => rate / 1000);
+    const { job, lines, config } = await created(dataUrl(DATA), {
+      config: { batch_size: 1, learning_rate: rates },
+      experimental_config: { held_out_fraction: 0.3 },
+    });
+    expect(lines).toHaveLength(5);
+    expect(job.training_data?.held_out).toEqual({ url: null, num_lines: 2, num_used: 2 });
+    expect(job.ignored_config_keys).toEqual(['learning_rate[3:]']);
+    expect(sftJob({ ...config.resolved }, (config as { source?: unknown }).source)).toMatchObject({
+      heldOut: { from: 'training_data', numLines: 5 },
+    });
+  });
+
+  test.each<[string, object, (string | number)[], string]>([
+    [
+      'both',
+      { held_out_data_url: dataUrl(DATA), experimental_config: { held_out_fraction: 0.1 } },
+      ['body', 'held_out_data_url'],
+      'Send either `held_out_data_url` or `held_out_fraction`, not both',
+    ],
+    [
+      'a share of all lines',
+      { experimental_config: { held_out_fraction: 0.95 } },
+      ['body', 'experimental_config', 'held_out_fraction'],
+      '`held_out_fraction` 0.95 leaves nothing to train of 5 conversations',
+    ],
+    ['an empty file', { held_out_data_url: dataUrl('\n') }, ['body', 'held_out_data_url'], 'at least one conversation'],
+    ['no such file', { held_out_data_url: 'file:nowhere.jsonl' }, ['body', 'held_out_data_url'], 'No such .jsonl file'],
+    [
+      'an invalid line behind those that are used',
+      { held_out_data_url: dataUrl(`${DATA}\n{"messages":[]}`), experimental_config: { held_out_examples: 1 } },
+      ['body', 'held_out_data_url', 'line', 6, 'messages'],
+      'at least 1 item',
+    ],
+  ])('%s is refused, and nothing is queued', async (_name, body, loc, message) => {
+    const before = await server.store.jobs.list({ modelId, limit: 100 });
+    const response = await create(dataUrl(DATA), body);
+    expect(response.statusCode, response.body).toBe(422);
+    expect(response.json<ErrorBody & { detail: unknown[] }>().detail[0]).toMatchObject({
+      loc,
+      msg: expect.stringContaining(message) as string,
+    });
+    expect((await server.store.jobs.list({ modelId, limit: 100 })).items).toHaveLength(before.items.length);
+  });
 });
 
 test('object arguments become texts if parsing would lose something, and infinite numbers are refused', async () => {

@@ -8,12 +8,13 @@ import {
   type TrainingJobObject,
 } from '@trainyard/protocol';
 import { StoreError } from '@trainyard/store';
+import { heldOutLines } from '@trainyard/trainer';
 
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
-import { openTrainingData, TRAINING_DATA_PLACE } from '../../../training-data/sources/open-training-data.ts';
+import { type DataField, openTrainingData, placeOfData } from '../../../training-data/sources/open-training-data.ts';
 import { fitSftConfig, readSftConfig, type SftSource, shownUrl } from '../../../training-data/wire/sft-config.ts';
 import { conversationLine } from '../../../training-data/stored/stored-line.ts';
 import { readSftLines } from '../../../training-data/wire/sft-data.ts';
@@ -39,7 +40,9 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
       const job = await ownedJob(request, parts, request.params.job_id);
       const { limit = MAX_SHOWN_EXAMPLES } = request.query;
       const isKept = job.kind === 'sft' && job.dataRemovedAt === null;
-      return { object: 'list', data: isKept ? await firstExamples(job.dataKey, limit) : [] };
+      const { numLines = Infinity } = (job.config['source'] ?? {}) as Partial<SftSource>;
+      // Held-out data of their own follow the training data.
+      return { object: 'list', data: isKept ? await firstExamples(job.dataKey, Math.min(limit, numLines)) : [] };
     },
   );
 
@@ -64,23 +67,69 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
   ): Promise<TrainingJobObject> {
     const { model } = await trainableModel(request, parts, body.model_id);
     const config = readSftConfig(body, baseOf(model, parts)?.contextLength ?? UNKNOWN_LIMIT);
-    const data = await openTrainingData(body.training_data_url, callerOf(request), parts);
+    const { heldOutFraction } = config.resolved;
+    const heldOutUrl = body.held_out_data_url ?? null;
+    if (heldOutUrl !== null && heldOutFraction !== null) throw TWO_HELD_OUT;
+    const dataOf = (field: DataField, url: string) =>
+      new CheckedData(() => openTrainingData({ url, field }, callerOf(request), parts), placeOfData(field));
+    const training = dataOf('training_data_url', body.training_data_url);
+    const heldOut = heldOutUrl === null ? null : dataOf('held_out_data_url', heldOutUrl);
     const store = async (dataKey: string) => {
-      let numExamples = 0;
-      const counted = async function* () {
-        for await (const line of readSftLines(data, TRAINING_DATA_PLACE)) {
-          numExamples += 1;
-          yield conversationLine(line);
-        }
+      const all = async function* () {
+        yield* training.lines(Infinity);
+        if (heldOut !== null) yield* heldOut.lines(config.resolved.heldOutExamples);
       };
-      await parts.blobs.putJsonLines(dataKey, counted());
-      if (numExamples === 0) {
-        const msg = 'Data should have at least one conversation';
-        throw RequestError.invalid([{ loc: [...TRAINING_DATA_PLACE], msg, type: 'too_short' }]);
-      }
-      const source: SftSource = { url: shownUrl(body.training_data_url), numLines: numExamples };
-      return { settings: { ...fitSftConfig(config, numExamples), source } };
+      await parts.blobs.putJsonLines(dataKey, all());
+      const { numLines } = training;
+      const drawn = heldOutLines(numLines, config.resolved).size;
+      const source: SftSource = {
+        url: shownUrl(body.training_data_url),
+        numLines,
+        ...(drawn === 0 ? {} : { heldOut: { url: null, numLines: drawn, numUsed: drawn } }),
+        ...(heldOut === null || heldOutUrl === null
+          ? {}
+          : { heldOut: { url: shownUrl(heldOutUrl), numLines: heldOut.numLines, numUsed: heldOut.numUsed } }),
+      };
+      return { settings: { ...fitSftConfig(config, numLines - drawn), source } };
     };
     return await submitJob(request, parts, { model, kind: 'sft', dataPrefix: 'sft', store }, completes);
+  }
+}
+
+const TWO_HELD_OUT = RequestError.invalid([
+  {
+    loc: ['body', 'held_out_data_url'],
+    msg: 'Send either `held_out_data_url` or `held_out_fraction`, not both',
+    type: 'value_error',
+  },
+]);
+
+type Data = Parameters<typeof readSftLines>[0];
+
+/** Conversations of one source, checked and counted as they are read. */
+class CheckedData {
+  /** All conversations, and those that were passed on. */
+  numLines = 0;
+  numUsed = 0;
+  readonly #open: () => Promise<Data>;
+  readonly #place: readonly string[];
+
+  /** @param open called by `lines`: opened data must be read, or its file stays open */
+  constructor(open: () => Promise<Data>, place: readonly string[]) {
+    this.#open = open;
+    this.#place = place;
+  }
+
+  /** Yields the first `limit` conversations, and checks all. @throws {RequestError} `request.invalid` */
+  async *lines(limit: number): AsyncGenerator<object> {
+    for await (const line of readSftLines(await this.#open(), this.#place)) {
+      this.numLines += 1;
+      if (this.numLines > limit) continue;
+      this.numUsed += 1;
+      yield conversationLine(line);
+    }
+    if (this.numLines > 0) return;
+    const msg = 'Data should have at least one conversation';
+    throw RequestError.invalid([{ loc: [...this.#place], msg, type: 'too_short' }]);
   }
 }
