@@ -127,7 +127,7 @@ describe('the command line', () => {
       "option '--dtype <TYPE>' argument 'f8' is invalid. Allowed choices are f16, f32.",
     ],
     [['export', 'agent', '--format', 'peft'], "required option '--output <FOLDER>' not specified"],
-    [['models'], 'missing command: list, show, delete'],
+    [['models'], 'missing command: list, show, label, delete'],
     [['models', 'list', 'x'], "too many arguments for 'list'"],
     [['models', 'show'], "missing required argument 'MODEL'"],
     [['jobs', 'watch', 'a', 'b'], "too many arguments for 'watch'"],

@@ -216,6 +216,9 @@ export {
 export { ALL_LINEAR, type LoraObject, type LoraRequest } from './training/lora.ts';
 export {
   type CheckpointObject,
+  MAX_TAGS,
+  type UpdateModelRequest,
+  UpdateModelRequestSchema,
   type CreateModelRequest,
   CreateModelRequestSchema,
   type CreateTrainingJobRequest,

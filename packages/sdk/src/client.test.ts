@@ -37,6 +37,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   listBaseModels: (client) => client.baseModels.list(),
   fetchBaseModel: (client) => client.baseModels.fetch('org/name'),
   cancelBaseModel: (client) => client.baseModels.cancel('org/name'),
+  updateModel: (client) => client.models.update('m', { add_tags: ['a'] }),
   deleteModel: (client) => client.models.delete('m'),
   listCheckpoints: (client) => client.checkpoints.list('m', { limit: 1, order: 'desc' }),
   keepCheckpoints: (client) => client.checkpoints.keep('m', [1]),

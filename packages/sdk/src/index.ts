@@ -42,6 +42,7 @@ export type {
   KeyLimitsRequest,
   UpdateKeyRequest,
   CreateModelRequest,
+  UpdateModelRequest,
   CreateSessionRequest,
   CreateSftTrainingJobRequest,
   ErrorBody,

@@ -27,6 +27,7 @@ export type * from './parts/keys/sign-ins.ts';
 export { LastKnown } from './parts/last-known.ts';
 export type * from './parts/members/members.ts';
 export type * from './parts/models/models.ts';
+export { refuseArchived } from './parts/jobs/refuse-archived.ts';
 export type * from './parts/runs/runs.ts';
 export { settledWithin } from './parts/settled-within.ts';
 export type { Store } from './parts/store.ts';

@@ -19,7 +19,7 @@ export function fullNameOf({ entity, project, name }: ModelDetailsObject): strin
 export async function findTrainedModel(client: Trainyard, requested: string): Promise<ModelDetailsObject> {
   const wanted = requested.replace(/:step\d+$/, '');
   const found: ModelDetailsObject[] = [];
-  for await (const model of client.models.list({ limit: 100 })) {
+  for await (const model of client.models.list({ limit: 100, archived: 'included' })) {
     const { id, project, name } = model;
     if ([id, name, `${project}/${name}`, fullNameOf(model)].includes(wanted)) found.push(model);
   }
@@ -37,7 +37,7 @@ export async function isModel(
   client: Trainyard,
   { entity, project, name }: { entity: string | null; project: string; name: string },
 ): Promise<boolean> {
-  for await (const model of client.models.list({ project, limit: 100 }))
+  for await (const model of client.models.list({ project, limit: 100, archived: 'included' }))
     if (model.name === name && (entity === null || model.entity === entity)) return true;
   return false;
 }

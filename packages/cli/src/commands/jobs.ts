@@ -69,7 +69,7 @@ function listCommand(): Command {
 }
 
 async function modelNames(client: Trainyard): Promise<ReadonlyMap<string, string>> {
-  const models = await client.models.list({ limit: 100 }).toArray();
+  const models = await client.models.list({ limit: 100, archived: 'included' }).toArray();
   return new Map(models.map((model) => [model.id, fullNameOf(model)]));
 }
 

@@ -52,7 +52,8 @@ export function logsCommand(): Command {
   return addServiceOptions(command, 'the events, one per line').action(async (options: LogOptions) => {
     const client = serviceClient(options);
     const names = new Map<string, string>();
-    for await (const model of client.models.list({ limit: 100 })) names.set(model.id, fullNameOf(model));
+    for await (const model of client.models.list({ limit: 100, archived: 'included' }))
+      names.set(model.id, fullNameOf(model));
     const query = options.model === undefined ? {} : { model_id: (await findTrainedModel(client, options.model)).id };
     const show = (event: ServiceEventObject) => {
       if (options.json === true) printJsonLine(event);

@@ -1,6 +1,7 @@
 import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import type { Command } from 'commander';
 
+import { UsageError } from '../terminal/command-error.ts';
 import { confirm } from '../terminal/confirm.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
@@ -18,6 +19,14 @@ import { basesCommand } from './bases.ts';
 import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type ModelOptions = ServiceOptions & JsonOption;
+type ListOptions = ModelOptions & { project?: string; tag: readonly string[]; archived?: true };
+type LabelOptions = ModelOptions & {
+  tag: readonly string[];
+  untag: readonly string[];
+  notes?: string;
+  archive?: true;
+  restore?: true;
+};
 
 /** Metrics in the row of a checkpoint, in this order, if present. */
 const SHOWN_METRICS = [
@@ -31,9 +40,10 @@ const SHOWN_METRICS = [
 
 /** `trainyard models`: trained models of the service, and files of base models. */
 export function modelsCommand(): Command {
-  return newCommand('models', 'list, show and delete trained models; list and remove files of base models')
+  return newCommand('models', 'list, show, label and delete trained models; list and remove files of base models')
     .addCommand(listCommand())
     .addCommand(showCommand())
+    .addCommand(labelCommand())
     .addCommand(deleteCommand())
     .addCommand(basesCommand());
 }
@@ -44,14 +54,26 @@ const NO_MODEL_HINT =
     : `"${npmScript('demo')}" trains one; for another way see "trainyard sft --help"`;
 
 function listCommand(): Command {
-  const command = newCommand('list', 'list trained models, newest first').option('--project <NAME>', 'only these');
-  withExamples(command, ['trainyard models list', "trainyard models list --json | jq -r '.[].name'"]);
+  const command = newCommand('list', 'list trained models, newest first')
+    .option('--project <NAME>', 'only these')
+    .option('--tag <TAG>', 'only models with this tag; repeat it for all of several', addText, [])
+    .option('--archived', 'archived models instead');
+  withExamples(command, [
+    'trainyard models list',
+    'trainyard models list --tag sweep-1',
+    "trainyard models list --json | jq -r '.[].name'",
+  ]);
   return addServiceOptions(command, 'an array of models, as in the API').action(
-    async ({ project, ...options }: ModelOptions & { project?: string }) => {
+    async ({ project, tag, archived, ...options }: ListOptions) => {
       const client = serviceClient(options);
-      const query = { order: 'desc', limit: 100, ...(project === undefined ? {} : { project }) } as const;
-      const models = await client.models.list(query).toArray();
+      const filter = {
+        ...(project === undefined ? {} : { project }),
+        ...(tag.length === 0 ? {} : { tag: [...tag] }),
+        ...(archived === undefined ? {} : { archived: 'only' as const }),
+      };
+      const models = await client.models.list({ order: 'desc', limit: 100, ...filter }).toArray();
       if (options.json === true) printJson(models);
+      else if (models.length === 0 && Object.keys(filter).length > 0) process.stdout.write('no such model\n');
       else if (models.length === 0) process.stdout.write(`no model is trained here yet; ${NO_MODEL_HINT}\n`);
       else process.stdout.write(modelTable(models, client.now()));
     },
@@ -68,6 +90,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     { title: 'best', isNumber: true },
     { title: 'jobs', isOptional: true, colour: (cell) => (cell === '-' ? 'dim' : 'cyan') },
     { title: 'base model', isOptional: true },
+    { title: 'tags', isOptional: true },
     { title: 'made', isWhole: true },
   ];
   const rows = models.map((model) => [
@@ -77,6 +100,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     bestOf(model),
     liveJobs(model),
     model.base_model,
+    model.tags.length === 0 ? '-' : model.tags.map(oneLine).join(', '),
     agoOf(model.created_at, nowMs),
   ]);
   return tableFor(process.stdout, columns, rows);
@@ -102,6 +126,43 @@ function showCommand(): Command {
     else process.stdout.write(details(model) + checkpointTable(model, checkpoints));
   });
 }
+
+function labelCommand(): Command {
+  const command = newCommand('label', 'change tags, notes and archive of a model')
+    .description(
+      'Changes tags, notes and archive of a model. An archived model is in no list; it is sampled from as before, and takes no training jobs until it is restored.',
+    )
+    .argument('<MODEL>', MODEL_HELP)
+    .option('--tag <TAG>', 'add a tag; repeat it for several', addText, [])
+    .option('--untag <TAG>', 'remove a tag; repeat it for several', addText, [])
+    .option('--notes <TEXT>', 'replace the notes; empty for none')
+    .option('--archive', 'move the model to the archive')
+    .option('--restore', 'return it to the lists');
+  withExamples(command, [
+    'trainyard models label demo/rate-1e-3-seed-1 --tag sweep-1',
+    'trainyard models label demo/rate-1e-3-seed-1 --archive',
+  ]);
+  return addServiceOptions(command, 'the model, as in the API').action(
+    async (name: string, { tag, untag, notes, archive, restore, ...options }: LabelOptions) => {
+      if (archive !== undefined && restore !== undefined)
+        throw new UsageError('--archive and --restore exclude each other');
+      const change = {
+        ...(tag.length === 0 ? {} : { add_tags: [...tag] }),
+        ...(untag.length === 0 ? {} : { remove_tags: [...untag] }),
+        ...(notes === undefined ? {} : { notes }),
+        ...(archive === undefined && restore === undefined ? {} : { is_archived: archive === true }),
+      };
+      if (Object.keys(change).length === 0)
+        throw new UsageError('nothing to change: give --tag, --untag, --notes, --archive or --restore');
+      const client = serviceClient(options);
+      const model = await client.models.update((await findTrainedModel(client, name)).id, change);
+      if (options.json === true) printJson(model);
+      else process.stdout.write(details(model));
+    },
+  );
+}
+
+const addText = (text: string, texts: readonly string[]): readonly string[] => [...texts, text];
 
 function adapterText({
   rank,
@@ -135,6 +196,9 @@ function details(model: ModelDetailsObject): string {
     ['jobs', liveJobs(model)],
     ['best', model.best === null ? '-' : `step ${model.best.step}, ${model.best.metric} ${numberOf(model.best.value)}`],
   ];
+  if (model.tags.length > 0) entries.push(['tags', model.tags.map(oneLine).join(', ')]);
+  if (model.archived_at !== null) entries.push(['archived', timeOf(model.archived_at)]);
+  if (model.notes !== '') entries.push(['notes', oneLine(model.notes)]);
   if (model.tracked_run?.url) entries.push(['tracked at', model.tracked_run.url]);
   return `${listingOf(entries, widthOf(process.stdout))}\n`;
 }

@@ -4,7 +4,12 @@ import { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from '../fields/sft-fields.ts';
 import { TRAINING_FIELDS } from '../fields/training-fields.ts';
 import { jobWords } from '../training/job-properties.ts';
 import type { LoraRequest } from '../training/lora.ts';
-import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from '../training/preview.ts';
+import type {
+  CreateModelRequest,
+  CreateTrainingJobRequest,
+  LogTrajectoriesRequest,
+  UpdateModelRequest,
+} from '../training/preview.ts';
 import { RESPONSES_CHAT_FIELDS } from '../inference/responses.ts';
 import { samplingWords } from '../inference/sampling-properties.ts';
 import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from '../training/sft.ts';
@@ -92,6 +97,9 @@ const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
 
 const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = jobWords(TRAINING_FIELDS);
 
+const TAGS =
+  'Words to find the model by: at most 32, each of 1 to 64 characters without commas and line breaks. Null and absent: none.';
+
 const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = {
   entity: "Owner of the model. Must be the key's own entity, which is the default.",
   project: 'Group of the model; part of the name to sample with.',
@@ -101,6 +109,16 @@ const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = 
     'Register the model even if its base model cannot be trained. It can be sampled from; training jobs are refused. Default false.',
   return_existing: 'Return the existing model of that name instead of 409. Default false.',
   lora: 'Shape and initial weights of the adapter. Fixed for the life of the model.',
+  tags: TAGS,
+  notes: 'Free text about the model, 10,000 characters at most. Default: empty.',
+};
+
+const UPDATE_MODEL_FIELDS: Readonly<Record<keyof UpdateModelRequest, string>> = {
+  add_tags: TAGS,
+  remove_tags: 'Tags to remove, before others are added. Missing ones are no error.',
+  notes: 'Replaces the notes. Empty: none.',
+  is_archived:
+    'Archive the model, or return it to the lists. A model with unfinished training jobs is not archived (409). An archived model is sampled from as before, and takes no training jobs.',
 };
 
 const LORA_FIELDS: Readonly<Record<keyof LoraRequest, string>> = {
@@ -224,6 +242,7 @@ export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string,
   CountInputTokensRequest: chatFields('model', 'tool_choice', 'parallel_tool_calls', 'chat_template_kwargs'),
   TrainingConfig: TRAINING_CONFIG_FIELDS,
   CreateModelRequest: CREATE_MODEL_FIELDS,
+  UpdateModelRequest: UPDATE_MODEL_FIELDS,
   LoraRequest: LORA_FIELDS,
   LogTrajectoriesRequest: LOG_TRAJECTORIES_FIELDS,
   CreateTrainingJobRequest: CREATE_TRAINING_JOB_FIELDS,

@@ -157,6 +157,9 @@ const modelDetails = {
   is_served: true,
   tracked_run: null,
   created_at: CREATED,
+  tags: [],
+  notes: '',
+  archived_at: null,
   latest_step: 3,
   num_checkpoints: 4,
   num_gradient_steps: 12,
@@ -338,6 +341,11 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   cancelBaseModel: {
     body: { base_model: fetchedBase.id },
     answer: { ...fetchedBase, status: 'cancelled', remaining_seconds: null, error_message: 'cancelled by a client' },
+  },
+  updateModel: {
+    path: { model_id: MODEL_ID },
+    body: { add_tags: ['sweep-1'], notes: 'Twice the learning rate.' },
+    answer: { ...modelDetails, tags: ['sweep-1'], notes: 'Twice the learning rate.' },
   },
   deleteModel: {
     path: { model_id: MODEL_ID },

@@ -11,3 +11,13 @@ const nameCharacter = (others: string): string =>
  * pattern engines lack.
  */
 export const NAME_PATTERN = `^(?:\\.*${nameCharacter('.')}${nameCharacter('')}*|\\.{3,})$`;
+
+/** Text without unpaired surrogates and U+0000, which no database holds. */
+export const STORABLE_PATTERN = '^(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
+
+/** @param others also excluded */
+const tagCharacter = (others: string): string =>
+  `(?:[^${others},\\u0000-\\u001f\\u007f\\u2028\\u2029\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
+
+/** Text of one line without commas, which separate tags in forms; no space at its ends. */
+export const TAG_PATTERN = `^${tagCharacter('\\s')}(?:${tagCharacter('')}*${tagCharacter('\\s')})?$`;

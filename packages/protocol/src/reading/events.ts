@@ -26,6 +26,7 @@ export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
 /** Types of service events other than those of jobs. */
 export const SERVICE_EVENT_TYPES = [
   'model_created',
+  'model_labelled',
   'model_deleted',
   'checkpoint_created',
   'checkpoints_deleted',

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { LoraObjectSchema } from '../training/lora.ts';
+import { MAX_TAGS, TagSchema } from '../training/preview.ts';
 import { listPageSchema, nullable, PageQuerySchema } from '../shape/schema.ts';
 
 /** Trained models, for display. */
@@ -7,6 +8,14 @@ import { listPageSchema, nullable, PageQuerySchema } from '../shape/schema.ts';
 export const ModelPageQuerySchema = Type.Object({
   ...PageQuerySchema.properties,
   project: Type.Optional(Type.String({ maxLength: 128, description: 'Only models of this project.' })),
+  tag: Type.Optional(
+    Type.Union([TagSchema, Type.Array(TagSchema, { minItems: 1, maxItems: MAX_TAGS })], {
+      description: 'Only models with this tag. Repeat it for models with all of several tags.',
+    }),
+  ),
+  archived: Type.Optional(
+    Type.Enum(['excluded', 'only', 'included'], { description: 'Archived models. Default `excluded`.' }),
+  ),
 });
 export type ModelPageQuery = Static<typeof ModelPageQuerySchema>;
 
@@ -29,6 +38,11 @@ const ModelDetailsSchema = Type.Object(
     ),
     lora: LoraObjectSchema,
     created_at: Type.Integer({ description: 'Unix seconds.' }),
+    tags: Type.Array(Type.String(), { description: 'Sorted; each once.' }),
+    notes: Type.String({ description: 'Free text; empty without notes.' }),
+    archived_at: nullable(Type.Integer(), {
+      description: 'Unix seconds; null for a model that is not archived. An archived one takes no training jobs.',
+    }),
     latest_step: nullable(Type.Integer({ minimum: 0 }), {
       description: 'Step that the bare name refers to; null if all its checkpoints were deleted.',
     }),

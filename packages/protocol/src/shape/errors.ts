@@ -109,6 +109,7 @@ export const REQUEST_FAULTS = {
   'request.unsupported_media_type': { status: 415, type: 'invalid_request_error', retryable: false },
   'request.malformed': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.job_ended': { status: 409, type: 'conflict_error', retryable: false },
+  'request.model_in_training': { status: 409, type: 'conflict_error', retryable: false },
   'request.model_exists': { status: 409, type: 'conflict_error', retryable: false },
   'request.idempotency_mismatch': { status: 422, type: 'invalid_request_error', retryable: false },
   'request.idempotency_in_progress': { status: 409, type: 'conflict_error', retryable: true },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { NAME_PATTERN } from '../fields/name-pattern.ts';
+import { NAME_PATTERN, STORABLE_PATTERN, TAG_PATTERN } from '../fields/name-pattern.ts';
 import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
 import {
   listPageSchema,
@@ -16,6 +16,12 @@ import { TrajectoryGroupSchema } from './trajectory.ts';
 
 const PartOfName = Type.String({ minLength: 1, maxLength: 128, pattern: NAME_PATTERN });
 
+/** Maximum number of tags of a model. */
+export const MAX_TAGS = 32;
+export const TagSchema = Type.String({ minLength: 1, maxLength: 64, pattern: TAG_PATTERN });
+const Tags = Type.Array(TagSchema, { maxItems: MAX_TAGS });
+const Notes = Type.String({ maxLength: 10_000, pattern: STORABLE_PATTERN });
+
 /** POST /preview/models. */
 export const CreateModelRequestSchema = Type.Object(
   {
@@ -26,10 +32,24 @@ export const CreateModelRequestSchema = Type.Object(
     return_existing: optionalNullable(Type.Boolean()),
     sampling_only: optionalNullable(Type.Boolean()),
     lora: optionalNullable(LoraRequestSchema),
+    tags: optionalNullable(Tags),
+    notes: optionalNullable(Notes),
   },
   { title: 'CreateModelRequest', additionalProperties: false },
 );
 export type CreateModelRequest = Static<typeof CreateModelRequestSchema>;
+
+/** PATCH /preview/models/{model_id}. */
+export const UpdateModelRequestSchema = Type.Object(
+  {
+    add_tags: optionalNullable(Tags),
+    remove_tags: optionalNullable(Tags),
+    notes: optionalNullable(Notes),
+    is_archived: optionalNullable(Type.Boolean()),
+  },
+  { title: 'UpdateModelRequest', additionalProperties: false },
+);
+export type UpdateModelRequest = Static<typeof UpdateModelRequestSchema>;
 
 export const ModelObjectSchema = Type.Object(
   {

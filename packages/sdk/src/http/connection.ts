@@ -55,7 +55,7 @@ export interface RequestOptions extends CallOptions {
   readonly alsoGood?: readonly number[];
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Request ids of responses, for reports of problems. */
 const requestIds = new WeakMap<object, string>();

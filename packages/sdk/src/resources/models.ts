@@ -17,6 +17,7 @@ import type {
   ModelPageQuery,
   SeriesListObject,
   SeriesQueryObject,
+  UpdateModelRequest,
 } from '@trainyard/protocol';
 
 import type { CallOptions, Connection } from '../http/connection.ts';
@@ -72,13 +73,26 @@ export class Models {
     return await this.create({ ...body, return_existing: true }, options);
   }
 
-  /** Models in order of creation, each with its latest checkpoint and its live jobs. */
+  /** Models in order of creation, each with its latest checkpoint and its live jobs; without archived ones. */
   list(query: ModelPageQuery = {}, options: CallOptions = {}): PagePromise<ModelDetailsObject> {
     return listPages(this.#connection, '/v1/preview/models', query, options);
   }
 
   async retrieve(modelId: string, options: CallOptions = {}): Promise<ModelDetailsObject> {
     return await this.#connection.json('GET', path`/v1/preview/models/${modelId}`, options);
+  }
+
+  /**
+   * Adds and removes tags, replaces the notes, archives or restores; safe to repeat.
+   *
+   * @throws {ConflictError} if a model with unfinished training jobs is to be archived
+   */
+  async update(modelId: string, body: UpdateModelRequest, options: CallOptions = {}): Promise<ModelDetailsObject> {
+    return await this.#connection.json('PATCH', path`/v1/preview/models/${modelId}`, {
+      ...options,
+      body,
+      repeat: 'always',
+    });
   }
 
   /** Deletes the model, its checkpoints and their files; cancels its running jobs. */

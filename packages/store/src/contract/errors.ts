@@ -12,6 +12,7 @@
  * | `store.constraint_violated` | the schema refused the write, e.g. an unknown entity id |
  * | `store.lease_lost` | the fencing token is stale: another worker has the job, or it has ended |
  * | `store.queue_full` | as many jobs are queued or running as the caller allows |
+ * | `store.model_archived` | an archived model takes no training jobs |
  * | `store.cursor_unknown` | a page cursor that never belonged to this list |
  * | `store.key_invalid` | a blob key outside `[a-z0-9-]` segments joined by `/` |
  * | `store.blob_missing`, `store.blob_exists`, `store.blob_corrupt` | as their names |
@@ -26,6 +27,7 @@ export type StoreErrorCode =
   | 'store.constraint_violated'
   | 'store.lease_lost'
   | 'store.queue_full'
+  | 'store.model_archived'
   | 'store.cursor_unknown'
   | 'store.key_invalid'
   | 'store.blob_missing'

@@ -4,10 +4,18 @@ import { KEY_LAST_USED } from './0032-key-last-used.ts';
 import { PULL_JOBS } from './0033-pull-jobs.ts';
 import { TRAJECTORY_CONTENTS } from './0035-trajectory-contents.ts';
 import { POINTS_OF_JOBS } from './0036-points-of-jobs.ts';
+import { MODEL_LABELS } from './0037-model-labels.ts';
 import { BEFORE_FIRST_RELEASE } from './before-first-release/index.ts';
 
 /** The schema of the first release, and the changes since. */
-export const MIGRATIONS: readonly Migration[] = [SCHEMA, KEY_LAST_USED, PULL_JOBS, TRAJECTORY_CONTENTS, POINTS_OF_JOBS];
+export const MIGRATIONS: readonly Migration[] = [
+  SCHEMA,
+  KEY_LAST_USED,
+  PULL_JOBS,
+  TRAJECTORY_CONTENTS,
+  POINTS_OF_JOBS,
+  MODEL_LABELS,
+];
 
 /** Version of the schema that this release writes. Versions ascend; some numbers may be missing. */
 export const NEWEST_VERSION: number = MIGRATIONS.at(-1)?.version ?? 0;

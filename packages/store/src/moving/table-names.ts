@@ -4,6 +4,7 @@ export const TABLE_NAMES = [
   'api_keys',
   'sign_ins',
   'models',
+  'model_tags',
   'jobs',
   'checkpoints',
   'job_events',

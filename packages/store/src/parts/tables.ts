@@ -19,6 +19,7 @@ import { LogTable } from './trajectories/log-table.ts';
 import { MemberTable } from './members/member-table.ts';
 import { MetricTable } from './runs/metric-table.ts';
 import { ModelTable } from './models/model-table.ts';
+import { ModelTagTable } from './models/model-tag-table.ts';
 import { SignInTable } from './keys/sign-in-table.ts';
 import { TrajectoryTable } from './trajectories/trajectory-table.ts';
 import { TrackerTable } from './runs/tracker-table.ts';
@@ -33,6 +34,7 @@ export interface Tables {
   readonly keyBudgets: KeyBudgetTable;
   readonly keys: KeyTable;
   readonly models: ModelTable;
+  readonly modelTags: ModelTagTable;
   readonly checkpoints: CheckpointTable;
   readonly retention: CheckpointRetentionTable;
   readonly jobs: JobTable;
@@ -64,6 +66,7 @@ export function openTables(queries: Queries): Tables {
     keyBudgets: new KeyBudgetTable(sql),
     keys: new KeyTable(sql),
     models: new ModelTable(sql),
+    modelTags: new ModelTagTable(sql),
     checkpoints: new CheckpointTable(sql),
     retention: new CheckpointRetentionTable(sql),
     jobs: new JobTable(sql),

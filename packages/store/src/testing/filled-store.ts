@@ -11,6 +11,7 @@ export async function fillStore(store: Store): Promise<void> {
   const wanted = ['sample' as const];
   await store.keys.spend([{ keyId: key.id, limits, wanted, numBegun: 0, numTokens: 1e9 / 3, numInFlight: 0 }]);
   const model = await addModel(store);
+  await store.models.label(model.id, { addTags: ["it's a 🚂", 'ä'], notes: 'two\nlines' });
   await train(store, model.id, 'checkpoints/1', {
     metrics: {
       'train/loss': 0.1 + 0.2,

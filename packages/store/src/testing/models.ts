@@ -93,6 +93,78 @@ export function modelSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
+    it('tags, notes and the archive are changed together or not at all, and lists are filtered by them', async () => {
+      const { id: entityId } = await store.keys.ensureEntity('local');
+      const input = { entityId, project: 'one', baseModel: 'base', lora: LORA };
+      const created = await store.models.create({ ...input, name: 'a', tags: ['β', 'sweep 1', 'β'], notes: 'first' });
+      if (created.kind !== 'created') throw new Error(created.kind);
+      const { model: one } = created;
+      expect(one).toMatchObject({ notes: 'first', archivedAt: null });
+      const two = await addModel(store, 'b', 'one');
+      const three = await addModel(store, 'c', 'one');
+      const tagsOf = async (id: string) => (await store.models.getStates([id])).get(id)?.tags;
+      expect(await tagsOf(one.id)).toEqual(['sweep 1', 'β']);
+      expect(await tagsOf(two.id)).toEqual([]);
+      expect(await store.models.label('nobody', { notes: 'x' })).toBeNull();
+      const label = { addTags: ['sweep 1', "it's %_ 🚂"], removeTags: ['β', 'none'], notes: 'line\n2 🚂' };
+      expect(await store.models.label(one.id, label)).toMatchObject({
+        kind: 'labelled',
+        model: { notes: 'line\n2 🚂' },
+      });
+      expect(await tagsOf(one.id)).toEqual(["it's %_ 🚂", 'sweep 1']);
+      await store.models.label(two.id, { addTags: ['sweep 1'] });
+
+      const tooMany = { addTags: ['x', 'y'], removeTags: ['sweep 1'], notes: 'lost', isArchived: true, maxTags: 2 };
+      expect(await store.models.label(one.id, tooMany)).toEqual({ kind: 'too_many_tags', numTags: 3 });
+      // A limit that was lowered since does not stop removals.
+      expect(await store.models.label(one.id, { removeTags: ['none'], maxTags: 1 })).toMatchObject({
+        kind: 'labelled',
+      });
+      expect(await store.models.get(one.id)).toMatchObject({ notes: 'line\n2 🚂', archivedAt: null });
+
+      const ids = async (query: Parameters<Store['models']['list']>[0]) =>
+        (await store.models.list(query)).items.map(({ id }) => id);
+      expect(await ids({ tags: ['sweep 1'] })).toEqual([one.id, two.id]);
+      expect(await ids({ tags: ['sweep 1', "it's %_ 🚂"] })).toEqual([one.id]);
+      expect(await ids({ tags: ['none'] })).toEqual([]);
+      const archived = await store.models.label(two.id, { isArchived: true });
+      expect(archived).toMatchObject({ kind: 'labelled', model: { archivedAt: clock.read() } });
+      clock.advance(1000);
+      expect(await store.models.label(two.id, { isArchived: true })).toEqual(archived);
+      expect(await ids({ archived: 'excluded' })).toEqual([one.id, three.id]);
+      expect(await ids({ archived: 'only', tags: ['sweep 1'] })).toEqual([two.id]);
+      expect(await ids({})).toEqual([one.id, two.id, three.id]);
+      expect(await ids({ after: two.id, tags: ['sweep 1'] })).toEqual([]);
+      expect(await ids({ after: two.id })).toEqual([three.id]);
+      expect((await store.models.findByName('local', 'b')).kind).toBe('found');
+      await store.models.label(two.id, { isArchived: false });
+      expect(await store.models.get(two.id)).toEqual(two);
+      expect((await store.feed.list({ modelId: two.id })).map(({ type }) => type)).toEqual([
+        'model_created',
+        ...Array.from({ length: 4 }, () => 'model_labelled'),
+      ]);
+    });
+
+    it('a model that trains is not archived, and an archived one takes no training jobs', async () => {
+      const model = await addModel(store);
+      await addJob(store, model.id);
+      expect(await store.models.label(model.id, { isArchived: true, addTags: ['x'] })).toEqual({
+        kind: 'live_jobs',
+        numJobs: 1,
+      });
+      expect((await store.models.getStates([model.id])).get(model.id)?.tags).toEqual([]);
+      const { id, fencingToken } = await claim(store);
+      await store.jobs.fail(id, fencingToken, 'broken');
+      expect(await store.models.label(model.id, { isArchived: true })).toMatchObject({ kind: 'labelled' });
+      const refused = { code: 'store.model_archived' };
+      await expect(
+        store.jobs.enqueue({ modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/2' }),
+      ).rejects.toMatchObject(refused);
+      await expect(store.jobs.retry(id, {})).rejects.toMatchObject(refused);
+      await store.models.label(model.id, { isArchived: false });
+      expect(await store.jobs.retry(id, {})).toMatchObject({ kind: 'queued' });
+    });
+
     it('models are listed by entity and project', async () => {
       const names = ['a', 'b', 'c'];
       for (const name of names) await addModel(store, name, name === 'c' ? 'two' : 'one');

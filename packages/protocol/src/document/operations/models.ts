@@ -7,6 +7,7 @@ import {
   CheckpointPageQuerySchema,
   CheckpointPageSchema,
   CreateModelRequestSchema,
+  UpdateModelRequestSchema,
   DeleteCheckpointsRequestSchema,
   DeleteCheckpointsResponseSchema,
   DeleteModelResponseSchema,
@@ -16,6 +17,7 @@ import {
   LogTrajectoriesResponseSchema,
   ModelObjectSchema,
 } from '../../training/preview.ts';
+import { ModelDetailsSchema } from '../../reading/models.ts';
 import { BODY, IDEMPOTENCY, KEY, LIST, MODEL_ID, MODEL_NAME, type Operation } from './operation-parts.ts';
 
 /** Errors; the second is for clients with the header `anthropic-version`. */
@@ -63,6 +65,19 @@ export const MODEL_OPERATIONS: readonly Operation[] = [
     body: CreateModelRequestSchema,
     answer: ModelObjectSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.unknown_model', 'request.model_exists'],
+  },
+  {
+    id: 'updateModel',
+    method: 'patch',
+    paths: ['/v1/preview/models/{model_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Change tags, notes and archive of a model',
+    description: 'All fields are changed, or none. Absent and null fields stay as they are; a repeat changes nothing.',
+    pathParameters: MODEL_ID,
+    body: UpdateModelRequestSchema,
+    answer: ModelDetailsSchema,
+    faults: [...KEY, ...BODY, 'request.not_found', 'request.model_in_training'],
   },
   {
     id: 'deleteModel',

@@ -7,7 +7,7 @@ export type OperationScope = 'public' | 'any' | 'inference' | 'training' | 'admi
 export interface Operation {
   /** Unique; method name in generated clients. */
   readonly id: string;
-  readonly method: 'get' | 'post' | 'put' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Equivalent path templates, the canonical one first. */
   readonly paths: readonly [string, ...string[]];
   readonly scope: OperationScope;

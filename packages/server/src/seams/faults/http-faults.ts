@@ -82,6 +82,7 @@ export const HTTP_FAULTS = {
   'store.constraint_violated': broken,
   'store.lease_lost': broken,
   'store.queue_full': { status: 429, type: 'overloaded_error', retryable: true },
+  'store.model_archived': { status: 409, type: 'conflict_error', retryable: false },
   'store.cursor_unknown': { ...invalid, status: 422 },
   'store.key_invalid': broken,
   'store.blob_missing': broken,

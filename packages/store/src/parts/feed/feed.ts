@@ -15,6 +15,7 @@ export interface Feed {
 /** Types of events other than those of jobs, which keep their own types. */
 export type FeedType =
   | 'model_created'
+  | 'model_labelled'
   | 'model_deleted'
   | 'checkpoint_created'
   | 'checkpoints_deleted'

@@ -19,6 +19,7 @@ import type {
   TrainingJob,
 } from './jobs.ts';
 import type { FeedType } from '../feed/feed.ts';
+import { refuseArchived } from './refuse-archived.ts';
 import type { Metrics } from '../runs/runs.ts';
 import type { JobInput, WantedJobs } from './job-table.ts';
 import type { Tables } from '../tables.ts';
@@ -37,6 +38,7 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   const { modelId, maxLive, referenceStep } = input;
   const model = await tables.models.get(modelId);
   if (model === null) return null;
+  refuseArchived(model);
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
   const job = await insertJob(
     tables,

@@ -8,7 +8,7 @@ import type { GroupContents, GroupRewards, NewTokenTrace, TrajectoryOutcome } fr
  * Jobs of all kinds in one queue, their leases and their events. Workers pass the fencing token with every write.
  */
 export interface Jobs {
-  /** Enqueues a training job. Null if the model is unknown. @throws {StoreError} `store.queue_full` */
+  /** Enqueues a training job. Null if the model is unknown. @throws {StoreError} `store.queue_full`, `store.model_archived` */
   enqueue(input: NewJob): Promise<TrainingJob | null>;
   get(jobId: string): Promise<Job | null>;
   /** Training jobs in order of submission; includes jobs of deleted models. */
@@ -61,7 +61,7 @@ export interface Jobs {
   /**
    * Queues a job with the data and settings of one that failed or was cancelled; its rollouts are listed again.
    * Null if it is unknown or its model is deleted.
-   * @throws {StoreError} `store.queue_full`
+   * @throws {StoreError} `store.queue_full`, `store.model_archived`
    */
   retry(jobId: string, input: RetriedJob): Promise<RetryJobResult | null>;
   /** Ends a queued or running job as failed; its worker loses the lease. Null if unknown. */

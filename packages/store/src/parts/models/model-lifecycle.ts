@@ -1,7 +1,14 @@
-// Creation and deletion of a model with everything that depends on it. Each runs inside one transaction.
-import type { CreateModelResult, DeleteModelResult, NewModel, NewWarmStart } from './models.ts';
+// Creation, labels and deletion of a model with everything that depends on it. Each runs inside one transaction.
+import type {
+  CreateModelResult,
+  DeleteModelResult,
+  LabelChange,
+  LabelResult,
+  NewModel,
+  NewWarmStart,
+} from './models.ts';
 import { heldDirectories } from '../transfers/transfer-lifecycle.ts';
-import { cancelLiveJobs, directoriesOf } from '../jobs/job-lifecycle.ts';
+import { cancelLiveJobs, directoriesOf, TRAINING_JOB_KINDS } from '../jobs/job-lifecycle.ts';
 import type { Tables } from '../tables.ts';
 
 export async function createModel(tables: Tables, input: NewModel, now: number): Promise<CreateModelResult> {
@@ -15,9 +22,38 @@ export async function createModel(tables: Tables, input: NewModel, now: number):
   const { directoryKey, digest } = weights;
   const warmStart = input.warmStart === undefined ? null : { source: input.warmStart.source, directoryKey };
   const model = await tables.models.insert(input, warmStart, now);
+  await tables.modelTags.add(model.id, input.tags ?? []);
   await tables.checkpoints.insert({ modelId: model.id, step: 0, jobId: null, directoryKey, digest, metrics: {} }, now);
   await tables.feed.add({ type: 'model_created', entityId: model.entityId, modelId: model.id }, now);
   return { kind: 'created', model };
+}
+
+/** A refused change leaves no trace. */
+export async function labelModel(
+  tables: Tables,
+  modelId: string,
+  { addTags = [], removeTags = [], notes, isArchived, maxTags = Infinity }: LabelChange,
+  now: number,
+): Promise<LabelResult | null> {
+  const before = await tables.models.get(modelId);
+  if (before === null) return null;
+  if (isArchived === true && before.archivedAt === null) {
+    const numJobs = await tables.jobs.countLive(TRAINING_JOB_KINDS, modelId);
+    if (numJobs > 0) return { kind: 'live_jobs', numJobs };
+  }
+  const tags = new Set((await tables.modelTags.list([modelId])).get(modelId) ?? []);
+  for (const tag of removeTags) tags.delete(tag);
+  const added = [...new Set(addTags)].filter((tag) => !tags.has(tag));
+  const numTags = tags.size + added.length;
+  if (added.length > 0 && numTags > maxTags) return { kind: 'too_many_tags', numTags };
+  await tables.modelTags.remove(modelId, removeTags);
+  await tables.modelTags.add(modelId, added);
+  if (notes !== undefined) await tables.models.setNotes(modelId, notes);
+  if (isArchived !== undefined) await tables.models.setArchived(modelId, isArchived ? now : null);
+  await tables.feed.add({ type: 'model_labelled', entityId: before.entityId, modelId }, now);
+  const model = await tables.models.get(modelId);
+  if (model === null) throw new Error(`model ${modelId} vanished`);
+  return { kind: 'labelled', model };
 }
 
 async function initialWeights(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { FindModelResult, Model, NewModel, WarmStart } from './models.ts';
+import type { FindModelResult, Model, ModelFilter, NewModel, WarmStart } from './models.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { listPage } from '../list.ts';
 import { rowsOfIds } from '../rows-of.ts';
@@ -19,11 +19,20 @@ type ModelRow = {
   next_step: number;
   num_gradient_steps: number;
   created_at: number;
+  notes: string;
+  archived_at: number | null;
 };
 
 const COLUMNS = 'm.*, e.name as entity';
 const FROM = 'models m join entities e on e.id = m.entity_id';
 const SELECT = `select ${COLUMNS} from ${FROM}`;
+
+const ARCHIVED: Readonly<Record<NonNullable<ModelFilter['archived']>, readonly string[]>> = {
+  excluded: ['m.archived_at is null'],
+  only: ['m.archived_at is not null'],
+  included: [],
+};
+const HAS_TAG = 'exists (select 1 from model_tags t where t.model_id = m.id and t.tag = ?)';
 
 /** Registered models. Deleted rows stay as hidden tombstones. */
 export class ModelTable {
@@ -36,7 +45,7 @@ export class ModelTable {
   async insert(input: NewModel, warmStart: WarmStart | null, now: number): Promise<Model> {
     const id = input.id ?? randomUUID();
     await this.#sql.run(
-      'insert into models (id, entity_id, project, name, base_model, lora, run_id, init_source, init_artifact_key, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)',
+      'insert into models (id, entity_id, project, name, base_model, lora, run_id, init_source, init_artifact_key, next_step, created_at, notes) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)',
       id,
       input.entityId,
       input.project,
@@ -47,6 +56,7 @@ export class ModelTable {
       warmStart?.source ?? null,
       warmStart?.directoryKey ?? null,
       now,
+      input.notes ?? '',
     );
     const model = await this.get(id);
     if (model === null) throw new Error(`model ${id} vanished`);
@@ -100,7 +110,8 @@ export class ModelTable {
     return second === undefined ? { kind: 'found', model: first } : { kind: 'ambiguous', models };
   }
 
-  async list(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>> {
+  async list(query: OrderedPageQuery & ModelFilter): Promise<Page<Model>> {
+    const { tags = [], archived = 'included' } = query;
     return await listPage<ModelRow, Model>(
       this.#sql,
       {
@@ -113,7 +124,11 @@ export class ModelTable {
           ['m.entity_id = ?', query.entityId],
           ['m.project = ?', query.project],
         ],
-        visible: { condition: 'm.deleted_at is null' },
+        // Not a filter: a page after a model that is archived or loses its tag meanwhile is still known.
+        visible: {
+          condition: ['m.deleted_at is null', ...ARCHIVED[archived], ...tags.map(() => HAS_TAG)].join(' and '),
+          parameters: tags,
+        },
       },
       query,
       toModel,
@@ -140,6 +155,16 @@ export class ModelTable {
     );
     if (row === undefined) throw new Error(`model ${modelId} vanished`);
     return { nextStep: row.next_step, numGradientSteps: row.num_gradient_steps };
+  }
+
+  async setNotes(modelId: string, notes: string): Promise<void> {
+    await this.#sql.run('update models set notes = ? where id = ?', notes, modelId);
+  }
+
+  /** Keeps the time of an earlier archiving. @param at null: not archived */
+  async setArchived(modelId: string, at: number | null): Promise<void> {
+    const time = at === null ? '?' : 'coalesce(archived_at, ?)';
+    await this.#sql.run(`update models set archived_at = ${time} where id = ?`, at, modelId);
   }
 
   /** True if its row is a tombstone. */
@@ -171,6 +196,7 @@ export class ModelTable {
       await this.#sql.run('delete from checkpoints where model_id = ?', id);
       await this.#sql.run('delete from job_events where job_id in (select id from jobs where model_id = ?)', id);
       await this.#sql.run('delete from jobs where model_id = ?', id);
+      await this.#sql.run('delete from model_tags where model_id = ?', id);
       await this.#sql.run('delete from models where id = ?', id);
     }
     return doomed.length;
@@ -191,5 +217,7 @@ function toModel(row: ModelRow): Model {
     nextStep: row.next_step,
     numGradientSteps: row.num_gradient_steps,
     createdAt: row.created_at,
+    notes: row.notes,
+    archivedAt: row.archived_at,
   };
 }

@@ -17,9 +17,11 @@ export interface Models {
   /** Finds a model only by name, over all projects of the entity (given by name). */
   findByName(entity: string, name: string): Promise<FindModelResult>;
   /** Models in order of creation. */
-  list(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
+  list(query: OrderedPageQuery & ModelFilter): Promise<Page<Model>>;
   /** States by model, in a few statements for all of them; leaves out unknown models. */
   getStates(modelIds: readonly string[]): Promise<ReadonlyMap<string, ModelState>>;
+  /** Changes tags, notes and archive in one transaction, all or nothing. Null if unknown. */
+  label(modelId: string, change: LabelChange): Promise<LabelResult | null>;
   /**
    * Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints.
    * From then on it is unknown everywhere, with its run and trajectories; their rows are removed in short
@@ -48,7 +50,38 @@ export interface Model {
   /** Gradient steps taken over all its jobs, failed ones included. */
   numGradientSteps: number;
   createdAt: number;
+  /** Free text; empty by default. */
+  notes: string;
+  /** Archived models are in no list, and take no training jobs; null: not archived. */
+  archivedAt: number | null;
 }
+
+/** An omitted filter passes all. */
+export interface ModelFilter {
+  entityId?: string;
+  project?: string;
+  /** Models that have all of these. */
+  tags?: readonly string[];
+  /** Default `included`. */
+  archived?: 'excluded' | 'only' | 'included';
+}
+
+/** Omitted parts stay as they are. */
+export interface LabelChange {
+  addTags?: readonly string[];
+  /** Missing ones are no error. */
+  removeTags?: readonly string[];
+  notes?: string;
+  isArchived?: boolean;
+  /** Maximum number of tags afterwards; default: unlimited. */
+  maxTags?: number;
+}
+
+/** `live_jobs`: a model that trains cannot be archived. Nothing is changed unless `labelled`. */
+export type LabelResult =
+  | { kind: 'labelled'; model: Model }
+  | { kind: 'live_jobs'; numJobs: number }
+  | { kind: 'too_many_tags'; numTags: number };
 
 export interface ModelState {
   /** Null if all were deleted. */
@@ -60,6 +93,7 @@ export interface ModelState {
   jobs: LiveJobCounts;
   /** The training job that ended last; null before the first. */
   lastJob: EndedJob | null;
+  tags: readonly string[];
 }
 
 /** Source of a warm start. The directory may be gone with its last checkpoint; the key stays. */
@@ -77,6 +111,10 @@ export interface NewModel {
   lora: LoraShape;
   /** Weights of step 0; default: those of the base model. */
   warmStart?: NewWarmStart;
+  /** Default: none. */
+  tags?: readonly string[];
+  /** Default: empty. */
+  notes?: string;
   /** Default: a random UUID. */
   id?: string;
   /** Written in the same transaction when the model is made. */

@@ -6,7 +6,7 @@ import type { KeptAnswerStore } from '../kept-answers/kept-answer-store.ts';
 import { BEST_BY } from '../runs/runs.ts';
 import type { Tables } from '../tables.ts';
 import { adoptCheckpoint } from './adoption.ts';
-import { createModel, deleteModel, sweepDeleted } from './model-lifecycle.ts';
+import { createModel, deleteModel, labelModel, sweepDeleted } from './model-lifecycle.ts';
 import type { Models, ModelState } from './models.ts';
 
 /** Rows of a deleted model removed per transaction: about 5 ms. */
@@ -31,12 +31,13 @@ export function sqlModels(access: Access, { choiceRecords, keptAnswers }: ModelR
     findByName: async (entity, name) => await tables.models.findByName(entity, name),
     list: async (query) => await tables.models.list(query),
     getStates: async (modelIds) => {
-      const { models, checkpoints, jobs, metrics } = tables;
+      const { models, modelTags, checkpoints, jobs, metrics } = tables;
       const latest = await checkpoints.latestOf(modelIds);
       const rewards = await metrics.last(modelIds, 'train/reward');
       const best = await metrics.best(modelIds, BEST_BY);
       const liveJobs = await jobs.countStates(modelIds);
       const lastJobs = await jobs.lastEnded(modelIds);
+      const tags = await modelTags.list(modelIds);
       const states = new Map<string, ModelState>();
       for (const id of await models.whichExist(modelIds))
         states.set(id, {
@@ -46,9 +47,11 @@ export function sqlModels(access: Access, { choiceRecords, keptAnswers }: ModelR
           best: best.get(id) ?? null,
           jobs: liveJobs.get(id) ?? NO_JOBS,
           lastJob: lastJobs.get(id) ?? null,
+          tags: tags.get(id) ?? [],
         });
       return states;
     },
+    label: (modelId, change) => write((own) => labelModel(own, modelId, change, now())),
     delete: async (modelId, completes) => {
       await choiceRecords.flush();
       const deleted = await writeAnswered(async (own) => {

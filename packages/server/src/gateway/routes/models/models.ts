@@ -15,7 +15,7 @@ import { notFound } from '../owned.ts';
 const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: 'of-client' };
 
 /**
- * GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest
+ * GET /v1/models and /v1/models/{model}: the base models, then every unarchived model of the caller, its latest
  * version first under its bare name, then the caller's imported adapters.
  */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -24,7 +24,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     const { entityId } = callerOf(request);
     const now = Math.floor(clock() / 1000);
     const data = baseModels.all.map((base) => baseCard(base, now));
-    for await (const model of walkPages((page) => store.models.list({ ...page, entityId }))) {
+    for await (const model of walkPages((page) => store.models.list({ ...page, entityId, archived: 'excluded' }))) {
       // A model whose base model is not served cannot be served.
       const base = baseModels.find(model.baseModel);
       if (base === null) continue;

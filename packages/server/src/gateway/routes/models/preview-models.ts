@@ -71,6 +71,8 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           baseModel,
           lora,
           ...(warmStart ? { warmStart } : {}),
+          tags: request.body.tags ?? [],
+          notes: request.body.notes ?? '',
           ...(answer ? { completes: answer } : {}),
         });
         switch (result.kind) {
@@ -154,7 +156,10 @@ function existing(model: Model, body: CreateModelRequest): ModelObject {
     throw new RequestError('request.model_exists', message, { param });
   };
   if (!body.return_existing)
-    refuse(`The model ${name} already exists; send \`return_existing: true\` to use it`, 'name');
+    refuse(
+      `The model ${name} already exists${model.archivedAt === null ? '' : ' in the archive'}; send \`return_existing: true\` to use it`,
+      'name',
+    );
   if (model.baseModel !== body.base_model)
     refuse(
       `The model ${name} exists with the base model \`${model.baseModel}\`, not \`${body.base_model}\``,

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type {
-  GroupContents,
-  GroupRewards,
-  Model,
-  TrainerLimits,
-  TrainingJob,
-  TrainingJobConfig,
+import {
+  type GroupContents,
+  type GroupRewards,
+  type Model,
+  refuseArchived,
+  type TrainerLimits,
+  type TrainingJob,
+  type TrainingJobConfig,
 } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
@@ -32,8 +33,8 @@ export const QUEUE_IS_FULL = `${MAX_LIVE_JOBS} jobs of this model are queued or 
 
 /**
  * The caller's model and the limits of its trainer, if it can be trained here.
- * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or deleted initial
- * weights; `request.invalid` for an untrainable base model, or a shape that its trainer does not support
+ * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or deleted initial weights; `request.invalid` for an untrainable base model, or a shape that its trainer does not support
+ * @throws {StoreError} `store.model_archived`
  */
 export async function trainableModel(
   request: FastifyRequest,
@@ -41,6 +42,7 @@ export async function trainableModel(
   modelId: string,
 ): Promise<{ readonly model: Model; readonly limits: TrainerLimits | null }> {
   const model = await ownedModel(request, parts, modelId);
+  refuseArchived(model);
   const base = baseOf(model, parts);
   if (base !== null) refuseUntrainable(base, 'model_id');
   const limits = await trainerLimits(parts, model.baseModel);
