@@ -44,7 +44,8 @@ const NUM_PROJECTIONS = 8;
  * the step. `run-training-job.test.ts` compares rows under every setting, with a tiny policy.
  */
 const IN_ROWS = ['sequence level and tau', 'recomputed and truncated'];
-const PEFT_NAMES = {
+/** Linear layers of the default model. */
+const PEFT_NAMES: Readonly<Partial<Record<LoraTensor['linear'], string>>> = {
   q: 'self_attn.q_proj',
   k: 'self_attn.k_proj',
   v: 'self_attn.v_proj',

@@ -102,12 +102,14 @@ export { checkpointDigest, OPTIMIZER_FILE, readCheckpoint, writeCheckpoint } fro
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export {
+  ALL_LINEAR_NAMES,
   copyPaths,
   DamagedFileError,
   DEFAULT_LORA_CONFIG,
   formatFileSums,
   isUniform,
   largestRank,
+  FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   modulePattern,
   parseFileSums,

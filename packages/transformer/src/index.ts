@@ -2,8 +2,13 @@ export { UnsupportedModelError } from './contract/errors.ts';
 
 export {
   addsPlainOutputs,
+  contextLimit,
+  defaultLora,
   layerKind,
   linearDims,
+  linearNames,
+  type LongRope,
+  longRopeMagnitude,
   periodOf,
   type Yarn,
   yarnMagnitude,
@@ -15,9 +20,11 @@ export {
   type WindowedLayers,
 } from './model/architecture.ts';
 export { embeddingScaleOf, FAMILIES } from './model/families.ts';
-export { NORM_TENSORS, type ModelFile } from './model/architecture-limits.ts';
+export { NORM_TENSORS, ROPE_FACTORS, type ModelFile } from './model/architecture-limits.ts';
 export {
+  ALL_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
+  FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   type LinearName,
   type LoraConfig,
@@ -44,6 +51,7 @@ export {
   MatrixReader,
   readBlockVectors,
   readOutputNorm,
+  readRopeFactors,
   readWeights,
   readWeightsExceptMatrices,
   streamWeights,
@@ -69,9 +77,10 @@ export {
   lowWidth,
   PROJECTION_NAMES,
   projectionDims,
-  PROJECTIONS,
+  projectionParts,
   WideMatrix,
   type InputName,
+  type LinearRows,
   type ProjectionName,
 } from './model/projections.ts';
 export { readAdapterFile, type AdapterWeights, type LinearAdapter } from './model/adapter-file.ts';

@@ -1,5 +1,5 @@
-import { INPUTS, linearDims, projectionDims, PROJECTIONS } from '@trainyard/transformer';
-import type { Architecture, InputName, LinearName, ProjectionName } from '@trainyard/transformer';
+import { INPUTS, PROJECTION_NAMES, projectionDims, projectionParts } from '@trainyard/transformer';
+import type { Architecture, InputName, LinearRows, ProjectionName } from '@trainyard/transformer';
 import type { ThreadTeam } from '../team/thread-team.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import { MAX_CHUNK_ROWS } from './adapter-code.ts';
@@ -38,6 +38,7 @@ export interface AdapterRows {
 export class AdapterProducts {
   readonly capacityBytes: number;
   readonly #architecture: Architecture;
+  readonly #parts: Readonly<Record<ProjectionName, readonly LinearRows[]>>;
   readonly #memory: DecoderMemory;
   readonly #team: ThreadTeam;
   readonly #work: number;
@@ -60,6 +61,8 @@ export class AdapterProducts {
     team: ThreadTeam,
   ) {
     this.#architecture = architecture;
+    const parts = PROJECTION_NAMES.map((projection) => [projection, projectionParts(architecture, projection)]);
+    this.#parts = Object.fromEntries(parts) as Record<ProjectionName, LinearRows[]>;
     this.#memory = memory;
     this.#team = team;
     this.#cells = new Float64Array(new SharedArrayBuffer(8 * (CHUNKS_AT + CHUNK_CELLS * maxRows)));
@@ -120,33 +123,32 @@ export class AdapterProducts {
       }
     }
     if (this.isEmpty) return;
-    const linears: LinearName[] = [];
+    const parts: LinearRows[] = [];
     for (const projection of INPUTS[of]) {
       const sums = into[projection]!;
       const rowBytes = 4 * projectionDims(this.#architecture, projection).out;
       let column = 0;
-      for (const linear of PROJECTIONS[projection]) {
-        const { out } = linearDims(this.#architecture, linear);
-        const place = ADAPTER_CELL.linears + LINEAR_CELLS * linears.length;
-        cells[place] = out;
+      for (const part of this.#parts[projection]) {
+        const place = ADAPTER_CELL.linears + LINEAR_CELLS * parts.length;
+        cells[place] = part.numRows;
         cells[place + 1] = sums.byteOffset + 4 * column;
         cells[place + 2] = rowBytes;
         cells[place + 3] = onto === null ? NaN : onto.byteOffset - sums.byteOffset;
-        column += out;
-        linears.push(linear);
+        column += part.numRows;
+        parts.push(part);
       }
     }
     cells[ADAPTER_CELL.x] = x.byteOffset;
     cells[ADAPTER_CELL.width] = x.length / this.#numRows;
-    cells[ADAPTER_CELL.numLinears] = linears.length;
+    cells[ADAPTER_CELL.numLinears] = parts.length;
     for (const [index, { adapter }] of this.#chunks.entries()) {
       const address = this.#addresses.get(adapter)!;
       const chunk = CHUNKS_AT + index * CHUNK_CELLS + 1 + MAX_CHUNK_ROWS;
-      for (const [i, linear] of linears.entries()) {
+      for (const [i, { linear, firstRow }] of parts.entries()) {
         const places = adapter.layers[layer]![linear];
         cells[chunk + 3 * i] = places?.rank ?? 0;
         cells[chunk + 3 * i + 1] = address + 4 * (places?.a ?? 0);
-        cells[chunk + 3 * i + 2] = address + 4 * (places?.b ?? 0);
+        cells[chunk + 3 * i + 2] = address + 4 * (places?.b.get(firstRow) ?? 0);
       }
     }
     this.#team.run(this.#work, this.#chunks.length, this.#numRows >= MIN_SHARED_ROWS, this.#compute);

@@ -1,6 +1,13 @@
 import { GgufFile } from '@trainyard/native';
-import { LINEAR_NAMES, linearDims, readAdapterFile, UnsupportedModelError } from '@trainyard/transformer';
-import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
+import {
+  linearDims,
+  linearNames,
+  PROJECTION_NAMES,
+  projectionParts,
+  readAdapterFile,
+  UnsupportedModelError,
+} from '@trainyard/transformer';
+import type { AdapterWeights, Architecture, LinearAdapter, LinearName, LinearRows } from '@trainyard/transformer';
 import { COLUMN_BLOCK, RANK_BLOCK } from './adapter-code.ts';
 
 /** Greater than the width of any layer worth adapting. */
@@ -9,7 +16,8 @@ export const MAX_ADAPTER_RANK = 4096;
 export interface FactorPlaces {
   readonly rank: number;
   readonly a: number;
-  readonly b: number;
+  /** Places of the rows of each projection, by their first row. */
+  readonly b: ReadonlyMap<number, number>;
 }
 
 /** An adapter in memory, in the kernels' layout. */
@@ -36,26 +44,31 @@ export class DecoderAdapter {
           `the adapter of ${linear} has rank ${rank}, the maximum is ${MAX_ADAPTER_RANK}`,
         );
       const dims = linearDims(architecture, linear);
-      return sum + paddedRank(rank) * dims.in + rank * paddedColumns(dims.out);
+      return sum + paddedRank(rank) * dims.in + rank * paddedOutputs(rowsOf(architecture, linear));
     }, 0);
     this.factors = new Float32Array(total);
     let end = 0;
     this.layers = weights.map((layer) => {
       const places: Partial<Record<LinearName, FactorPlaces>> = {};
-      for (const linear of LINEAR_NAMES) {
+      for (const linear of linearNames(architecture)) {
         const adapter = layer[linear];
         if (adapter === undefined) continue;
         const dims = linearDims(architecture, linear);
         const { rank } = adapter;
-        const [a, b] = [end, end + paddedRank(rank) * dims.in];
-        end = b + rank * paddedColumns(dims.out);
-        layOutFirst(adapter.a, dims.in, this.factors.subarray(a, b));
-        layOutSecond(adapter.b, rank, this.factors.subarray(b, end));
+        const a = end;
+        end += paddedRank(rank) * dims.in;
+        layOutFirst(adapter.a, dims.in, this.factors.subarray(a, end));
+        const b = new Map<number, number>();
+        for (const { firstRow, numRows } of rowsOf(architecture, linear)) {
+          b.set(firstRow, end);
+          const part = adapter.b.subarray(firstRow * rank, (firstRow + numRows) * rank);
+          layOutSecond(part, rank, this.factors.subarray(end, (end += rank * paddedColumns(numRows))));
+        }
         places[linear] = { rank, a, b };
       }
       return places;
     });
-    this.isPartial = sizes.length < weights.length * LINEAR_NAMES.length;
+    this.isPartial = sizes.length < weights.length * linearNames(architecture).length;
   }
 
   get sizeBytes(): number {
@@ -67,6 +80,12 @@ export class DecoderAdapter {
   }
 }
 
+/** Rows of a linear layer in each projection that has some. */
+const rowsOf = (architecture: Architecture, linear: LinearName): LinearRows[] =>
+  PROJECTION_NAMES.flatMap((projection) => projectionParts(architecture, projection)).filter(
+    (rows) => rows.linear === linear,
+  );
+
 /** Frees memory at once: a few adapters are too little to start the garbage collector. */
 function release({ buffer }: Float32Array): void {
   (buffer as ArrayBuffer).transfer(0);
@@ -75,6 +94,8 @@ function release({ buffer }: Float32Array): void {
 export const paddedRank = (rank: number): number => RANK_BLOCK * Math.ceil(rank / RANK_BLOCK);
 /** Columns beyond the layer's are 0 and not stored. */
 const paddedColumns = (columns: number): number => COLUMN_BLOCK * Math.ceil(columns / COLUMN_BLOCK);
+const paddedOutputs = (rows: readonly LinearRows[]): number =>
+  rows.reduce((sum, { numRows }) => sum + paddedColumns(numRows), 0);
 
 /** Lays out a [rank, in] as [ranks / 8][in][8]. */
 function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {

@@ -5,6 +5,7 @@ import {
   embedTokens,
   layerKind,
   readArchitecture,
+  contextLimit,
   ropeTables,
   UnsupportedModelError,
 } from '@trainyard/transformer';
@@ -99,8 +100,7 @@ export class PagedDecoder {
     using opened = new DisposableStack();
     const file = opened.use(GgufFile.open(path));
     const architecture = readArchitecture(file);
-    const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
-    const contextLength = Math.min(trainedLength, options.capacityTokens);
+    const contextLength = Math.min(contextLimit(file), options.capacityTokens);
     const { bf16 = null } = options;
     const weights = openWeights(file, architecture, options);
     try {
@@ -385,7 +385,7 @@ export class PagedDecoder {
   }
 
   #ropeFeeds(positions: Int32Array): Readonly<Record<LayerKind, Feeds>> {
-    const dims = [positions.length, this.#architecture.headSize / 2];
+    const dims = [positions.length, this.#architecture.rotatedSize / 2];
     const feeds = ({ cos, sin }: RopeTables): Feeds => ({ cos: { data: cos, dims }, sin: { data: sin, dims } });
     const { full, windowed, unrotated } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
     return { full: feeds(full), windowed: feeds(windowed), unrotated: feeds(unrotated) };

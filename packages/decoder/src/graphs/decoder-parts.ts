@@ -7,6 +7,7 @@ import {
   queryKeyNormName,
   readBlockVectors,
   readOutputNorm,
+  readRopeFactors,
 } from '@trainyard/transformer';
 import type { Architecture, BlockVectors, ConstantTensor } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
@@ -26,7 +27,7 @@ export class DecoderParts {
   readonly embedding: MatrixRows;
   /** [V, H] in memory, or null. */
   readonly #embedding: Float32Array | null;
-  /** [D/2] or null. */
+  /** As in `ModelWeights`. */
   readonly ropeFactors: Float32Array | null;
 
   /** @param embedding place in a file that stays open. Default: read into memory */
@@ -38,7 +39,7 @@ export class DecoderParts {
     const resident = embedding === null ? file.readF32('token_embd.weight') : null;
     this.#embedding = resident;
     this.embedding = new MatrixRows(embedding ?? resident!, architecture.hiddenSize);
-    this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
+    this.ropeFactors = readRopeFactors(file, architecture);
     this.outputNorm = readOutputNorm(file, architecture);
     this.between = new BetweenProducts(architecture);
   }

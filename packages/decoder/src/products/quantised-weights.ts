@@ -1,11 +1,11 @@
 import type { GgufFile } from '@trainyard/native';
 import {
   GGUF_LINEARS,
-  LINEAR_NAMES,
   linearDims,
+  linearNames,
   PROJECTION_NAMES,
   projectionDims,
-  PROJECTIONS,
+  projectionParts,
   toHalves,
 } from '@trainyard/transformer';
 import type { Architecture, LinearName, ProjectionName } from '@trainyard/transformer';
@@ -91,14 +91,14 @@ interface MatrixSources {
 /** Matrices of all layers, in the order of {@link PROJECTION_NAMES}, then the head's. */
 function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): MatrixSources[] {
   const { hiddenSize, vocabSize, numLayers } = architecture;
-  const orders = new Map(LINEAR_NAMES.map((linear) => [linear, rowOrder(architecture, linear)]));
+  const orders = new Map(linearNames(architecture).map((linear) => [linear, rowOrder(architecture, linear)]));
   const ofLayer = (layer: number) =>
     PROJECTION_NAMES.map((projection): MatrixSources => ({
       columns: projectionDims(architecture, projection).in,
-      sources: PROJECTIONS[projection].map((linear) => {
-        const numRows = linearDims(architecture, linear).out;
+      sources: projectionParts(architecture, projection).map(({ linear, firstRow, numRows }) => {
+        const order = orders.get(linear)!;
         const tensor = `blk.${layer}.${GGUF_LINEARS[linear]}.weight`;
-        return { tensor, numRows, rowAt: orders.get(linear)! };
+        return { tensor, numRows, rowAt: (place) => firstRow + order(place) };
       }),
     }));
   const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';

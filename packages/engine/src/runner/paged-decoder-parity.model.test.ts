@@ -22,7 +22,7 @@ const ARCHITECTURES: Record<string, Architecture> = {
   ...LLAMA_CPP_ARCHITECTURES,
   'llama, a key head for each query head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 4 },
   'llama, one key head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 1 },
-  'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16 },
+  'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16, rotatedSize: 16 },
 };
 
 /** Adapters of one model with different ranks, scales and linear layers. */

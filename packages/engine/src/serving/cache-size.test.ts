@@ -47,6 +47,18 @@ test('a cache has as many tokens as are asked for, 16,384 by default, and pages 
   expect(cacheSize(GRAPHS, METADATA, { capacityTokens: null, maxSequences: 8 }).capacityTokens).toBe(16_384);
 });
 
+test('llama.cpp keeps the cache of a model with two sets of rope factors within the context of the short ones', () => {
+  const phi3 = new Map<string, never>([
+    ...METADATA.entries().map(([key, value]) => [key.replace('x.', 'phi3.'), value] as const),
+    ['general.architecture', 'phi3' as never],
+    ['phi3.rope.scaling.attn_factor', 1.19 as never],
+    ['phi3.rope.scaling.original_context_length', 4096 as never],
+  ]);
+  const tokensOf = (served: typeof GRAPHS | typeof LLAMA, cacheBytes: number | null) =>
+    cacheSize(served, phi3, { capacityTokens: null, cacheBytes, maxSequences: 8 }).capacityTokens;
+  expect([tokensOf(LLAMA, null), tokensOf(LLAMA, 4e9), tokensOf(GRAPHS, null)]).toEqual([4096, 4096, 16_384]);
+});
+
 test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $runner', (served) => {
   for (const megabytes of [30, 50, 77, 400, 1000]) {
     const limits = { capacityTokens: null, cacheBytes: megabytes * 1e6, maxSequences: 8 };

@@ -39,7 +39,9 @@ export function cacheSize(
 ): CacheSize {
   const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
   const bytesPerToken = cachedValues(metadata) * bytesPerValue;
-  const sizeOf = (tokens: number): CacheSize => {
+  const most = served.runner === 'llama' ? shortContextCells(metadata) : Infinity;
+  const sizeOf = (wanted: number): CacheSize => {
+    const tokens = Math.min(wanted, most);
     const numCells =
       served.runner === 'graphs'
         ? PagedAttention.numCells({ capacityTokens: tokens, maxSequences })
@@ -61,6 +63,16 @@ export function cacheSize(
   let tokens = Math.min(capacityTokens ?? Infinity, Math.floor(cacheBytes / Math.max(1, bytesPerToken)));
   while (!fits(tokens)) tokens = Math.max(MIN_CAPACITY_TOKENS, tokens - CELL_BLOCK);
   return sizeOf(tokens);
+}
+
+/**
+ * Cells up to which llama.cpp uses the rope factors of a Phi-3 model for short contexts, as training does. It chooses
+ * by the size of the cache.
+ */
+function shortContextCells(metadata: ReadonlyMap<string, GgufValue>): number {
+  if (metadata.get('general.architecture') !== 'phi3' || !metadata.has('phi3.rope.scaling.attn_factor'))
+    return Infinity;
+  return Number(metadata.get('phi3.rope.scaling.original_context_length') ?? Infinity);
 }
 
 /** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */

@@ -12,7 +12,12 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
   const [known, odd] = [join(directory, 'known.gguf'), join(directory, 'odd.gguf')];
   writeTinyGguf(known, TINY_ARCHITECTURES.llama);
   // A head size without vectors in the attention kernels.
-  writeTinyGguf(odd, { ...TINY_ARCHITECTURES.llama, headSize: 6, hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads });
+  writeTinyGguf(odd, {
+    ...TINY_ARCHITECTURES.llama,
+    headSize: 6,
+    rotatedSize: 6,
+    hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads,
+  });
   const served = (modelPath: string, precision: 'exact' | 'bf16') =>
     servedFile({ modelPath, precision, cacheDirectory: directory, numThreads: 1 });
   expect(served(known, 'bf16')).toEqual({ runner: 'graphs', path: known, matrices: 'bf16' });

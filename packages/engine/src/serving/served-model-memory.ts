@@ -2,7 +2,13 @@ import { statSync } from 'node:fs';
 
 import { QuantisedWeights } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
-import { readArchitecture, type WeightsMode, weightsModeOf, type WeightsSetting } from '@trainyard/transformer';
+import {
+  contextLimit,
+  readArchitecture,
+  type WeightsMode,
+  weightsModeOf,
+  type WeightsSetting,
+} from '@trainyard/transformer';
 
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
@@ -49,10 +55,9 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
   const mode = weightsModeOf(options.weights ?? 'resident', file);
   const numHeads = Number(metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1);
   const hasScores = served.runner === 'llama' && !served.flashAttention;
-  const trainedLength = Number(metadata.get(`${vocabulary.architecture}.context_length`) ?? Infinity);
   return {
     vocabulary,
-    contextLength: Math.min(trainedLength, contextLength),
+    contextLength: Math.min(contextLimit(file), contextLength),
     memory: {
       weightBytes:
         served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices, mode),

@@ -63,14 +63,14 @@ export class GgufFile implements Disposable {
    * Reads a tensor's values in file order: shape `dims` reversed, row-major. Quantised blocks load the library for
    * ggml's own `to_float`.
    *
-   * @param into as many elements as the tensor has. Default: fresh memory, which costs as much again
+   * @param into as many elements as are read. Default: fresh memory for all, which costs as much again
+   * @param first of them, a multiple of the type's block length. Default 0
    * @throws {NativeError} `native.gguf_malformed` if there is no such tensor, or ggml cannot expand its type
    */
-  readF32(name: string, into?: Float32Array): Float32Array {
+  readF32(name: string, into?: Float32Array, first = 0): Float32Array {
     const place = this.place(name);
-    const out = into ?? new Float32Array(place.numValues);
-    assert.equal(out.length, place.numValues, `${name} needs as many elements as it has`);
-    readValues(place, 0, out);
+    const out = into ?? new Float32Array(place.numValues - first);
+    readValues(place, first, out);
     return out;
   }
 

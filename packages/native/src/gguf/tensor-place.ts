@@ -13,6 +13,17 @@ export interface TensorPlace {
   readonly numValues: number;
 }
 
+/** Place of some consecutive values, such as rows. @param first multiple of the type's block length, as is the number */
+export function partOfTensor(place: TensorPlace, first: number, numValues: number): TensorPlace {
+  const { blockBytes, blockLength } = TENSOR_TYPES.get(place.typeId)!;
+  assert(
+    first >= 0 && first + numValues <= place.numValues,
+    `values ${first} to ${first + numValues} of ${place.numValues}`,
+  );
+  assert(first % blockLength === 0 && numValues % blockLength === 0, `whole blocks of ${blockLength} values`);
+  return { ...place, offset: place.offset + (first / blockLength) * blockBytes, numValues };
+}
+
 // Stored bytes and their values stay in the processor's cache.
 const PIECE_VALUES = 1 << 16;
 

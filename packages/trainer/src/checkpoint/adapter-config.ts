@@ -1,5 +1,5 @@
 /** adapter_config.json of a checkpoint, with PEFT's names. */
-import { LINEAR_NAMES, type LoraConfig, type ModulePattern } from '@trainyard/transformer';
+import { ALL_LINEAR_NAMES, type LoraConfig, type ModulePattern } from '@trainyard/transformer';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
 
 /** Members that decide the adapter's results. */
@@ -76,7 +76,9 @@ export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initS
   }
   const { r: rank, lora_alpha: alpha, target_modules: modules, use_rslora, rank_pattern, alpha_pattern } = config ?? {};
   if (typeof rank !== 'number' || typeof alpha !== 'number' || !Array.isArray(modules)) return null;
-  const targets = LINEAR_NAMES.filter((name) => peftTargetModules([name]).every((module) => modules.includes(module)));
+  const targets = ALL_LINEAR_NAMES.filter((name) =>
+    peftTargetModules([name]).every((module) => modules.includes(module)),
+  );
   if (targets.length === 0) return null;
   return {
     rank,

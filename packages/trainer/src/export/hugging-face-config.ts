@@ -1,4 +1,4 @@
-import type { Architecture } from '@trainyard/transformer';
+import { type Architecture, longRopeMagnitude } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { decimal } from '../model-folder/config-fields.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
@@ -11,11 +11,20 @@ export interface ModelFacts {
   readonly contextLength: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
+  /** Factors of longrope; null without them. */
+  readonly ropeFactors: Readonly<Record<'short' | 'long', readonly number[]>> | null;
   /** True if the output matrix is the embedding. */
   readonly hasTiedEmbeddings: boolean;
 }
 
-function ropeScaling({ ropeScale, yarn }: Architecture): object | null {
+function ropeScaling({ ropeScale, yarn }: Architecture, factors: ModelFacts['ropeFactors']): object | null {
+  // transformers wants no other members.
+  if (factors !== null)
+    return {
+      type: 'longrope',
+      short_factor: factors.short.map(decimal),
+      long_factor: factors.long.map(decimal),
+    };
   if (yarn === null) return ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale };
   return {
     type: 'yarn',
@@ -30,7 +39,9 @@ function ropeScaling({ ropeScale, yarn }: Architecture): object | null {
 /** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
   const { name, rmsEpsilon } = architecture;
-  const family = transformersFamily(architecture);
+  const { longRope } = architecture;
+  const usual = longRope === null ? 1 : longRopeMagnitude(facts.contextLength, longRope.originalContext);
+  const family = Math.abs((longRope?.magnitude ?? 1) - usual) < 1e-4 ? transformersFamily(architecture) : undefined;
   if (family === undefined) {
     throw new TrainerError(
       'trainer.architecture_unsupported',
@@ -50,7 +61,8 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
     max_position_embeddings: facts.contextLength,
     rms_norm_eps: decimal(rmsEpsilon),
     rope_theta: decimal(architecture.ropeBase),
-    rope_scaling: ropeScaling(architecture),
+    rope_scaling: ropeScaling(architecture, facts.ropeFactors),
+    ...(longRope === null ? {} : { original_max_position_embeddings: longRope.originalContext }),
     ...family.fields(architecture),
     attention_dropout: 0,
     initializer_range: 0.02,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GgufFile } from '@trainyard/native';
-import { type Architecture, linearDims, readWeights, toHalves } from '@trainyard/transformer';
+import { type Architecture, linearDims, readWeights, ROPE_FACTORS, toHalves } from '@trainyard/transformer';
 import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
@@ -12,6 +12,9 @@ import { huggingFaceName } from '../model-folder/tensor-names.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
+
+/** config.json has their values. */
+const FACTOR_TENSORS: readonly string[] = Object.values(ROPE_FACTORS);
 
 const MODEL_FILE = 'model.safetensors';
 const CONFIG_FILE = 'config.json';
@@ -37,11 +40,13 @@ export async function writeMergedSafetensors(
 ): Promise<void> {
   const config = huggingFaceConfig(architecture, facts, type);
   const tensors = [
-    ...[...source.tensors.values()].map(({ name, dims }) => ({
-      name: huggingFaceName(name, architecture.norms),
-      dims: dims.toReversed(),
-      read: () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
-    })),
+    ...[...source.tensors.values()]
+      .filter(({ name }) => !FACTOR_TENSORS.includes(name))
+      .map(({ name, dims }) => ({
+        name: huggingFaceName(name, architecture),
+        dims: dims.toReversed(),
+        read: () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
+      })),
     ...absentBiases(architecture).map(({ name, length }) => ({
       name,
       dims: [length],
@@ -72,20 +77,29 @@ export async function writeMergedSafetensors(
 /** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
   const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
-  const architecture = { ...folderConfig(config).architecture, hasInterleavedHeads: false };
+  const { ropeScaling, ...folder } = folderConfig(config);
+  const architecture = { ...folder.architecture, hasInterleavedHeads: false };
   using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
   // The part that reading weights needs.
   const file = {
-    tensors: { has: (name: string) => reader.entries.has(nameOrNone(name, architecture)) },
-    readF32: (name: string) =>
-      plusOffset(name, reader.readF32(huggingFaceName(name, architecture.norms)), architecture),
+    tensors: {
+      has: (name: string) => FACTOR_TENSORS.includes(name) || reader.entries.has(nameOrNone(name, architecture)),
+    },
+    readF32: (name: string, into?: Float32Array, first?: number) => {
+      if (name === ROPE_FACTORS.short && ropeScaling.kind === 'longrope') return Float32Array.from(ropeScaling.short);
+      const values = plusOffset(name, reader.readF32(huggingFaceName(name, architecture)), architecture);
+      if (into === undefined) return values;
+      const from = first ?? 0;
+      into.set(values.subarray(from, from + into.length));
+      return into;
+    },
   } as Parameters<typeof readWeights>[0];
   return new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads });
 }
 
 /** Returns '' for tensors that the layout lacks, which match no file entry. */
 function nameOrNone(ggufName: string, architecture: Architecture): string {
-  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture.norms);
+  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture);
 }
 
 const offsetOf = (ggufName: string, architecture: Architecture): number =>

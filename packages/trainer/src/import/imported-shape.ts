@@ -1,7 +1,7 @@
 import {
   type Architecture,
-  LINEAR_NAMES,
   type LinearName,
+  linearNames,
   type LoraConfig,
   modulePath,
   modulePattern,
@@ -31,8 +31,9 @@ interface AdaptedModule {
  * @throws {TrainerError} `trainer.adapter_invalid`
  */
 export function importedShape(architecture: Architecture, config: PeftConfig): ImportedShape {
+  const names = linearNames(architecture);
   const modules = Array.from({ length: architecture.numLayers }, (_, layer) =>
-    LINEAR_NAMES.map((linear) => ({ layer, linear, name: peftModuleName(layer, linear) })),
+    names.map((linear) => ({ layer, linear, name: peftModuleName(layer, linear) })),
   ).flat();
   const shapes = config.shapesOf(modules.map(({ name }) => name));
   const adapted = modules.flatMap((module, index): AdaptedModule[] => {
@@ -40,7 +41,7 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
     return shape === null ? [] : [{ ...module, shape }];
   });
   if (adapted.length === 0) {
-    const known = modules.slice(0, LINEAR_NAMES.length).map(({ name }) => name);
+    const known = modules.slice(0, names.length).map(({ name }) => name);
     throw new TrainerError(
       'trainer.adapter_invalid',
       `target_modules selects no module of this base model, which has ${known.join(', ')} and so on for each layer`,
@@ -49,18 +50,18 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
   const { rank, alpha } = config.shape;
   const rankPattern = patternOf(adapted, 'rank', rank);
   const alphaPattern = patternOf(adapted, 'alpha', alpha);
-  const names = new Set(adapted.map(({ layer, linear }) => modulePath(layer, linear)));
+  const paths = new Set(adapted.map(({ layer, linear }) => modulePath(layer, linear)));
   return {
     lora: {
       rank,
       alpha,
-      targets: LINEAR_NAMES.filter((name) => adapted.some(({ linear }) => linear === name)),
+      targets: names.filter((name) => adapted.some(({ linear }) => linear === name)),
       initSeed: 0,
       ...(config.isRankStabilised ? { isRankStabilised: true } : {}),
       ...(rankPattern === null ? {} : { rankPattern }),
       ...(alphaPattern === null ? {} : { alphaPattern }),
     },
-    has: (layer, linear) => names.has(modulePath(layer, linear)),
+    has: (layer, linear) => paths.has(modulePath(layer, linear)),
   };
 }
 

@@ -14,7 +14,6 @@ import {
   type InputName,
   inputOf,
   INPUTS,
-  LINEAR_NAMES,
   linearDims,
   type LinearName,
   type LoraHalf,
@@ -22,7 +21,7 @@ import {
   moduleShape,
   PROJECTION_NAMES,
   type ProjectionName,
-  PROJECTIONS,
+  projectionParts,
   sharedFloats,
   weightName,
   type WideMatrix,
@@ -47,10 +46,12 @@ export type AdapterGradients = NamedArrays;
 
 type NamedVectors = Readonly<Record<string, Float32Array>>;
 
-/** Place of a `b` after its projection's weights. */
+/** Place of a `b`, or of some rows of it, after its projection's weights. */
 interface AdapterPlace {
   readonly projection: ProjectionName;
   readonly firstRow: number;
+  /** Rows of the `b` that this projection has. */
+  readonly ownRows: { readonly first: number; readonly count: number };
   readonly firstColumn: number;
   /** At most the columns of this linear layer; the others are 0. */
   readonly rank: number;
@@ -80,8 +81,7 @@ export class BlockAdapter {
   readonly #tensors: ReadonlyMap<string, LoraTensor>;
   readonly #matrices: Readonly<Record<ProjectionName, WideMatrix>>;
   readonly #joint = new Map<InputName, NamedArrays[string]>();
-  readonly #outputRows: ReadonlyMap<LinearName, number>;
-  /** Each `b`'s place. */
+  /** Places of each `b`: one, or one per projection for a fused linear layer. */
   readonly #places: readonly (AdapterPlace & { readonly linear: LinearName })[];
 
   constructor(
@@ -97,7 +97,6 @@ export class BlockAdapter {
         .filter((tensor) => tensor.layer === layer)
         .map((tensor) => [`${tensor.linear}.${tensor.half}`, tensor]),
     );
-    this.#outputRows = new Map(LINEAR_NAMES.map((linear) => [linear, linearDims(architecture, linear).out]));
     for (const projection of PROJECTION_NAMES) matrices[projection].reserve(lowWidth(inputOf(projection), lora.config));
     for (const input of INPUT_NAMES) {
       const [first] = adaptedLinears(input, lora.config);
@@ -105,7 +104,7 @@ export class BlockAdapter {
       const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
       this.#joint.set(input, { data: sharedFloats(dims[0]! * dims[1]!), dims });
     }
-    this.#places = this.#findPlaces(layer);
+    this.#places = this.#findPlaces(architecture, layer);
   }
 
   adapts(input: InputName): boolean {
@@ -119,13 +118,13 @@ export class BlockAdapter {
       else this.#eachFirst(input, ({ value }, at) => data.set(value, at));
     }
     if (withoutAdapter) return;
-    for (const { linear, projection, firstRow, firstColumn, rank, numColumns, scale } of this.#places) {
+    for (const { linear, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale } of this.#places) {
       const { value } = this.#tensor(linear, 'b');
       const { data, width, columns } = this.#matrices[projection];
-      const numRows = value.length / rank;
-      for (let row = 0; row < numRows; row++) {
+      for (let row = 0; row < ownRows.count; row++) {
         const to = (firstRow + row) * width + columns + firstColumn;
-        for (let j = 0; j < rank; j++) data[to + j] = scale * value[row * rank + j]!;
+        const from = (ownRows.first + row) * rank;
+        for (let j = 0; j < rank; j++) data[to + j] = scale * value[from + j]!;
         // The matrix may have had another adapter.
         if (rank < numColumns) data.fill(0, to + rank, to + numColumns);
       }
@@ -186,14 +185,14 @@ export class BlockAdapter {
         for (let i = 0; i < gradient.length; i++) gradient[i]! += values[at + i]!;
       });
     }
-    for (const { linear, projection, firstRow, firstColumn, rank, width, scale } of this.#places) {
+    for (const { linear, projection, firstRow, ownRows, firstColumn, rank, width, scale } of this.#places) {
       const { gradient } = this.#tensor(linear, 'b');
       const { data: values } = parts[gradientName(adapterName(projection, 'b'))]!;
       const factor = scale / baseScale(this.#lora.config);
-      const numRows = gradient.length / rank;
-      for (let row = 0; row < numRows; row++) {
+      for (let row = 0; row < ownRows.count; row++) {
         const from = (firstRow + row) * width + firstColumn;
-        for (let j = 0; j < rank; j++) gradient[row * rank + j]! += factor * values[from + j]!;
+        const to = (ownRows.first + row) * rank;
+        for (let j = 0; j < rank; j++) gradient[to + j]! += factor * values[from + j]!;
       }
     }
   }
@@ -207,19 +206,20 @@ export class BlockAdapter {
     }, 0);
   }
 
-  #findPlaces(layer: number): (AdapterPlace & { readonly linear: LinearName })[] {
+  #findPlaces(architecture: Architecture, layer: number): (AdapterPlace & { readonly linear: LinearName })[] {
     const { config } = this.#lora;
     return PROJECTION_NAMES.flatMap((projection) => {
       const adapted = adaptedLinears(inputOf(projection), config);
       const width = lowWidth(inputOf(projection), config);
       let firstRow = 0;
-      return PROJECTIONS[projection].flatMap((linear) => {
+      return projectionParts(architecture, projection).flatMap(({ linear, ...rows }) => {
         const before = adapted.slice(0, adapted.indexOf(linear));
         const firstColumn = before.reduce((sum, other) => sum + graphRank(config, other), 0);
         const { rank, scale } = moduleShape(config, layer, linear);
         const numColumns = graphRank(config, linear);
-        const place = { linear, projection, firstRow, firstColumn, rank, numColumns, scale, width };
-        firstRow += this.#outputRows.get(linear)!;
+        const ownRows = { first: rows.firstRow, count: rows.numRows };
+        const place = { linear, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale, width };
+        firstRow += rows.numRows;
         return adapted.includes(linear) ? [place] : [];
       });
     });

@@ -36,6 +36,7 @@ export class BlockCompute {
   readonly #hiddenSize: number;
   readonly #feedForwardSize: number;
   readonly #headSize: number;
+  readonly #rotatedSize: number;
   readonly #queryWidth: number;
   readonly #keyWidth: number;
   readonly #keyHeads: number;
@@ -57,6 +58,7 @@ export class BlockCompute {
     this.#hiddenSize = architecture.hiddenSize;
     this.#feedForwardSize = architecture.feedForwardSize;
     this.#headSize = architecture.headSize;
+    this.#rotatedSize = architecture.rotatedSize;
     this.#keyHeads = architecture.numKvHeads;
     this.#queryWidth = linearDims(architecture, 'q').out;
     this.#keyWidth = linearDims(architecture, 'k').out;
@@ -206,7 +208,7 @@ export class BlockCompute {
   }
 
   #attentionInputFeeds(range: TokenRange, { cos, sin }: RopeTables): Tensors {
-    const half = this.#headSize / 2;
+    const half = this.#rotatedSize / 2;
     return {
       ...feedsOf(this.#parameters.attentionInput),
       cos: rowsOf(cos, half, range),

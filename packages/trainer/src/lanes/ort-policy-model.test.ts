@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { type Architecture, LINEAR_NAMES, linearNames, type LoraConfig } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURE, TINY_ARCHITECTURES, tinyWeights } from '@trainyard/transformer/testing';
 import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
@@ -21,7 +21,11 @@ function tinyModel(
 ): OrtPolicyModel {
   const random = randomSource(11);
   const weights = tinyWeights(architecture, random);
-  const model = new OrtPolicyModel(architecture, weights, { lora: LORA, numThreads: 1, ...options });
+  const model = new OrtPolicyModel(architecture, weights, {
+    lora: { ...LORA, targets: linearNames(architecture) },
+    numThreads: 1,
+    ...options,
+  });
   randomizeAdapter(model.lora, random);
   open.push(model);
   return model;
@@ -88,6 +92,10 @@ const ARCHITECTURES: readonly [string, Architecture][] = [
   ['qwen3 (head norms)', { ...TINY_ARCHITECTURE, queryKeyNorm: 'head' }],
   ['gemma3 (windows, norms of outputs, GELU)', GEMMA3],
   ['granite (factors)', { ...TINY_ARCHITECTURES.granite, vocabSize: TINY_ARCHITECTURE.vocabSize }],
+  [
+    'phi3 (fused layers, partial rope, two sets of factors)',
+    { ...TINY_ARCHITECTURES.phi4, vocabSize: TINY_ARCHITECTURE.vocabSize },
+  ],
   ['smollm3 (layers without rope)', { ...TINY_ARCHITECTURE, unrotatedPeriod: 2 }],
 ];
 
@@ -101,7 +109,7 @@ test.each(ARCHITECTURES)(
     const loss = async () =>
       (await model.forward(row)).logprobs.reduce((sum, logprob, i) => sum + logprob * weights[i]!, 0);
     const direction = randomSource(17);
-    for (const linear of LINEAR_NAMES) {
+    for (const linear of linearNames(architecture)) {
       for (const half of ['a', 'b'] as const) {
         // One random direction through the tensors of this kind in all layers: every element takes part.
         const tensors = model.lora.tensors.filter((tensor) => tensor.linear === linear && tensor.half === half);

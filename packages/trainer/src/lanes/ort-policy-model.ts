@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { GgufFile } from '@trainyard/native';
 import {
   type Architecture,
-  DEFAULT_LORA_CONFIG,
+  defaultLora,
   embedTokens,
   type LoraConfig,
   MatrixRows,
@@ -111,7 +111,7 @@ export class OrtPolicyModel implements PolicyModel {
     weights: ModelWeights | StreamedWeights,
     options: OrtPolicyModelOptions = {},
   ) {
-    const lora = initialLoraParameters(architecture, options.lora ?? DEFAULT_LORA_CONFIG);
+    const lora = initialLoraParameters(architecture, options.lora ?? defaultLora(architecture));
     const numThreads = options.numThreads ?? 2;
     const numLanes = Math.min(numThreads, MAX_LANES);
     this.architecture = architecture;

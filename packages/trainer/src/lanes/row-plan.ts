@@ -2,8 +2,8 @@ import {
   type Architecture,
   int64,
   type LayerKind,
-  LINEAR_NAMES,
   linearDims,
+  linearNames,
   type RopeTables,
   ropeTables,
   type Tensor,
@@ -74,7 +74,8 @@ export function planRow(
   const numTokens = row.tokenIds.length;
   const tables = ropeTables(row.positions, architecture, ropeFactors);
   const { numHeads, headSize } = architecture;
-  const layerFlops = 2 * LINEAR_NAMES.reduce((sum, linear) => sum + productOf(linearDims(architecture, linear)), 0);
+  const layerFlops =
+    2 * linearNames(architecture).reduce((sum, linear) => sum + productOf(linearDims(architecture, linear)), 0);
   const chunkTokens = Math.min(options.chunkTokens, Math.max(MIN_PIECE_TOKENS, Math.floor(PIECE_FLOPS / layerFlops)));
   const pairFlops = 4 * numHeads * headSize;
   const costs = Float64Array.from(

@@ -1,9 +1,9 @@
 import {
   type Architecture,
-  DEFAULT_LORA_CONFIG,
+  defaultLora,
   inputOf,
-  LINEAR_NAMES,
   linearDims,
+  type LinearName,
   type LoraConfig,
   lowWidth,
   PROJECTION_NAMES,
@@ -49,13 +49,13 @@ export function trainingMemory(
     readonly lora?: LoraConfig;
   },
 ): TrainingMemory {
-  const { weights, isTied, numTokens, numThreads, lora = DEFAULT_LORA_CONFIG } = options;
+  const { weights, isTied, numTokens, numThreads, lora = defaultLora(architecture) } = options;
   const { vocabSize, hiddenSize, feedForwardSize, numLayers } = architecture;
   const numLanes = Math.min(numThreads, MAX_LANES);
   const isStreamed = weights === 'streamed';
   const blockBytes = matrixBytes(architecture, lora);
   const adapterParameters = numLayers * lora.targets.reduce((sum, linear) => sum + adapterSize(linear), 0);
-  function adapterSize(linear: (typeof LINEAR_NAMES)[number]): number {
+  function adapterSize(linear: LinearName): number {
     const dims = linearDims(architecture, linear);
     return lora.rank * (dims.in + dims.out);
   }

@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { linearNames, type LoraConfig } from '@trainyard/transformer';
 import {
   checkpointDigest,
   readAdapter,
@@ -73,7 +73,7 @@ export class EmbeddedLearner implements LearnerSession {
   constructor({ policy, versions, gate = FREE_GATE }: EmbeddedLearnerOptions) {
     this.capabilities = {
       losses: 'any',
-      targets: LINEAR_NAMES,
+      targets: linearNames(policy.architecture),
       targetSets: 'any',
       maxRank: MAX_RANK,
       alpha: null,

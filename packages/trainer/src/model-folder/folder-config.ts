@@ -1,5 +1,13 @@
 import { shown } from '@trainyard/native';
-import { type Architecture, embeddingScaleOf, FAMILIES, type Yarn, yarnMagnitude } from '@trainyard/transformer';
+import {
+  type Architecture,
+  embeddingScaleOf,
+  FAMILIES,
+  type LongRope,
+  longRopeMagnitude,
+  type Yarn,
+  yarnMagnitude,
+} from '@trainyard/transformer';
 import { CONFIG_FILE, type Fields, flag, invalid, real, whole } from './config-fields.ts';
 import { type FolderFiles, isRecord } from './folder-files.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
@@ -9,6 +17,7 @@ export type RopeScaling =
   | { readonly kind: 'none' }
   | { readonly kind: 'linear'; readonly factor: number }
   | ({ readonly kind: 'yarn' } & Yarn)
+  | ({ readonly kind: 'longrope' } & LongRope & Readonly<Record<'short' | 'long', readonly number[]>>)
   | {
       readonly kind: 'llama3';
       readonly factor: number;
@@ -26,6 +35,8 @@ export interface FolderConfig {
   readonly statesHeadSize: boolean;
   /** Tokens. */
   readonly contextLength: number;
+  /** Tokens of the context before any scaling; null for families whose files do not state it. */
+  readonly originalContext: number | null;
   readonly ropeScaling: RopeScaling;
   readonly isTied: boolean;
   /** Linear layers with a bias. */
@@ -52,11 +63,16 @@ export function folderConfig(fields: Fields): FolderConfig {
   const headSize = whole(fields, 'head_dim', [2, 1024], family.headSize ?? hiddenSize / numHeads);
   if (headSize % 2 !== 0) throw invalid('head_dim', 'even', headSize);
   const numLayers = whole(fields, 'num_hidden_layers', [1, 512]);
-  const hasAttentionBias = family.hasQkvBias || flag(fields, 'attention_bias');
+  const hasAttentionBias = family.hasQkvBias || (flag(fields, 'attention_bias') && !inGguf.hasFusedLinears);
   const rope = ropeOf(fields);
+  const rotatedSize = rotatedSizeOf({ ...fields, ...rope }, headSize, inGguf.ropeIsPartial);
   const ropeBase = real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000);
   const contextLength = whole(fields, 'max_position_embeddings', [1, 1 << 27]);
-  const ropeScaling = ropeScalingOf(rope, contextLength);
+  const originalContext =
+    family.originalContext === null
+      ? null
+      : whole({ ...fields, ...rope }, 'original_max_position_embeddings', [2, 1 << 27], family.originalContext);
+  const ropeScaling = ropeScalingOf(rope, { contextLength, originalContext, rotatedSize });
   return {
     architecture: {
       name: family.architecture,
@@ -67,10 +83,13 @@ export function folderConfig(fields: Fields): FolderConfig {
       numHeads,
       numKvHeads,
       headSize,
+      rotatedSize,
       rmsEpsilon: real(fields, 'rms_norm_eps', [1e-12, 1], 1e-6),
       ropeBase,
       ropeScale: ropeScaling.kind === 'linear' ? ropeScaling.factor : 1,
       yarn: ropeScaling.kind === 'yarn' ? yarnOf(ropeScaling) : null,
+      longRope: ropeScaling.kind === 'longrope' ? longRopeOf(ropeScaling) : null,
+      hasFusedLinears: inGguf.hasFusedLinears,
       hasAttentionBias,
       queryKeyNorm: family.queryKeyNorm,
       hasInterleavedHeads: inGguf.hasInterleavedHeads,
@@ -87,6 +106,7 @@ export function folderConfig(fields: Fields): FolderConfig {
     family,
     statesHeadSize: typeof fields['head_dim'] === 'number',
     contextLength,
+    originalContext,
     ropeScaling,
     isTied: flag(fields, 'tie_word_embeddings', family.isTied),
     biases: {
@@ -137,10 +157,23 @@ function ropeOf(fields: Fields): Fields {
   const rope = fields['rope_parameters'] ?? fields['rope_scaling'] ?? {};
   if (!isRecord(rope) || Object.values(rope).some(isRecord))
     throw invalid('rope_parameters', 'one set of values for all layers', rope);
-  const part = rope['partial_rotary_factor'] ?? fields['partial_rotary_factor'] ?? 1;
-  if (part !== 1) throw unsupportedFolder(`\`partial_rotary_factor\` is ${shown(part)}; only 1 is supported`);
   return rope;
 }
+
+/** Dimensions of a head that rope rotates. */
+function rotatedSizeOf(fields: Fields, headSize: number, isPartial: boolean): number {
+  const part = real(fields, 'partial_rotary_factor', [0, 1], 1);
+  if (part === 1) return headSize;
+  if (!isPartial) throw unsupportedFolder(`\`partial_rotary_factor\` is ${part}; only 1 is supported`);
+  const rotated = Math.trunc(headSize * part);
+  if (rotated < 2 || rotated % 2 !== 0)
+    throw unsupportedFolder(
+      `\`partial_rotary_factor\` of ${part} rotates ${rotated} of ${headSize} dimensions, not an even number`,
+    );
+  return rotated;
+}
+
+const longRopeOf = ({ originalContext, magnitude }: LongRope): LongRope => ({ originalContext, magnitude });
 
 const yarnOf = ({ factor, originalContext, betaFast, betaSlow }: Yarn): Yarn => ({
   factor,
@@ -167,8 +200,45 @@ function readYarn(rope: Fields, contextLength: number): Yarn {
   return yarn;
 }
 
-function ropeScalingOf(rope: Fields, contextLength: number): RopeScaling {
+interface RopeSizes {
+  readonly contextLength: number;
+  readonly originalContext: number | null;
+  readonly rotatedSize: number;
+}
+
+/** @throws {ModelFolderError} for factors of another number, and a magnitude that GGUF converters do not write */
+function readLongRope(rope: Fields, sizes: RopeSizes, original: number): RopeScaling {
+  const magnitude = longRopeMagnitude(sizes.contextLength, original);
+  const stated = real(rope, 'attention_factor', [1e-3, 1e6], magnitude);
+  if (Math.abs(stated - magnitude) > 1e-4 * magnitude)
+    throw unsupportedFolder(
+      `longrope with an \`attention_factor\` of ${stated} is not supported; supported: ${magnitude}`,
+    );
+  const factors = (name: 'short_factor' | 'long_factor'): readonly number[] => {
+    const values = rope[name];
+    const isFactor = (value: unknown) => typeof value === 'number' && value > 0 && Number.isFinite(Math.fround(value));
+    if (Array.isArray(values) && values.length === sizes.rotatedSize / 2 && values.every(isFactor)) return values;
+    throw invalid(name, `${sizes.rotatedSize / 2} positive numbers, half of the rotated dimensions of a head`, values);
+  };
+  return {
+    kind: 'longrope',
+    originalContext: original,
+    magnitude: Math.fround(magnitude),
+    short: factors('short_factor'),
+    long: factors('long_factor'),
+  };
+}
+
+function ropeScalingOf(rope: Fields, sizes: RopeSizes): RopeScaling {
+  const { contextLength, originalContext } = sizes;
   const kind = rope['rope_type'] ?? rope['type'] ?? 'default';
+  if (originalContext !== null) {
+    // `su` and `yarn` are older names of this family's scaling.
+    if ((kind === 'longrope' || kind === 'su' || kind === 'yarn') && rope['long_factor'] !== undefined)
+      return readLongRope(rope, sizes, originalContext);
+    if (kind === 'default') return { kind: 'none' };
+    throw unsupportedFolder(`rope scaling ${shown(kind)} is not supported; supported: default, longrope`);
+  }
   switch (kind) {
     case 'default':
       return { kind: 'none' };

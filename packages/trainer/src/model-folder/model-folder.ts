@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { type GgufTensorShape, type GgufWritableValue, shown } from '@trainyard/native';
+import { ROPE_FACTORS } from '@trainyard/transformer';
 import { chatTemplates, TEMPLATE_FILES } from './chat-templates.ts';
 import { type FolderConfig, readFolderConfig } from './folder-config.ts';
 import { FolderFiles, sourceFile } from './folder-files.ts';
@@ -44,7 +45,7 @@ export class ModelFolder implements Disposable {
     // The largest matrix is the embedding.
     const type = stored[0]![1].entry.dtype;
     this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
-    this.tensors = [...ropeTensor(config), ...stored.map(([tensor, place]) => folderTensor(tensor, place))];
+    this.tensors = [...ropeTensors(config), ...stored.map(([tensor, place]) => folderTensor(tensor, place))];
     this.#shards = shards;
   }
 
@@ -128,10 +129,15 @@ function folderTensor(tensor: TableTensor, place: ShardTensor): FolderTensor {
   };
 }
 
-function ropeTensor(config: FolderConfig): FolderTensor[] {
+function ropeTensors(config: FolderConfig): FolderTensor[] {
   const { architecture, ropeScaling } = config;
-  if (ropeScaling.kind !== 'llama3') return [];
-  const bytes = new Uint8Array(ropeFactors(ropeScaling, architecture).buffer);
-  const dims = [architecture.headSize / 2];
-  return [{ name: 'rope_freqs.weight', dims, type: 'f32', sizeBytes: bytes.length, bytes: () => [bytes] }];
+  const factors = (name: string, values: Float32Array): FolderTensor => {
+    const bytes = new Uint8Array(values.buffer);
+    return { name, dims: [values.length], type: 'f32', sizeBytes: bytes.length, bytes: () => [bytes] };
+  };
+  if (ropeScaling.kind === 'llama3') return [factors('rope_freqs.weight', ropeFactors(ropeScaling, architecture))];
+  if (ropeScaling.kind !== 'longrope') return [];
+  return (['long', 'short'] as const).map((which) =>
+    factors(ROPE_FACTORS[which], Float32Array.from(ropeScaling[which])),
+  );
 }

@@ -22,6 +22,10 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...((statesHeadSize || config.family.headSize !== null) && architecture.name !== 'granite'
       ? { 'attention.key_length': u32(architecture.headSize), 'attention.value_length': u32(architecture.headSize) }
       : {}),
+    ...(config.originalContext === null
+      ? {}
+      : { 'rope.scaling.original_context_length': u32(config.originalContext), 'attention.sliding_window': u32(0) }),
+    ...(architecture.longRope === null ? {} : { 'rope.scaling.attn_factor': architecture.longRope.magnitude }),
     'rope.freq_base': architecture.ropeBase,
     ...(ropeScaling.kind === 'linear'
       ? { 'rope.scaling.type': 'linear', 'rope.scaling.factor': ropeScaling.factor }
@@ -30,6 +34,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...(architecture.hasInterleavedHeads
       ? { vocab_size: u32(architecture.vocabSize), 'rope.dimension_count': u32(architecture.headSize) }
       : {}),
+    ...(FAMILIES[architecture.name]!.ropeIsPartial ? { 'rope.dimension_count': u32(architecture.rotatedSize) } : {}),
     ...scales(architecture),
     ...(window === null ? {} : windowSettings(architecture, window)),
   };
@@ -59,12 +64,13 @@ function windowSettings(
   { tokens, period, ropeBase: ofWindows }: WindowedLayers,
 ): Record<string, GgufWritableValue> {
   const usual = FAMILIES[name]!.windowedLayers;
+  const ownBase = usual?.rope === 'unscaled' ? ropeBase : usual?.rope;
   const isWindowed = Array.from({ length: numLayers }, (_, layer) => (layer + 1) % period !== 0);
   const isUsual = usual?.period === period || (usual?.period === null && !isWindowed.includes(false));
   return {
     'attention.sliding_window': { u32: tokens },
     ...(isUsual ? {} : { 'attention.sliding_window_pattern': { array: { type: 'bool', values: isWindowed } } }),
-    ...(ofWindows === (usual?.ropeBase ?? ropeBase) ? {} : { 'rope.freq_base_swa': ofWindows }),
+    ...(ofWindows === null || ofWindows === ownBase ? {} : { 'rope.freq_base_swa': ofWindows }),
   };
 }
 

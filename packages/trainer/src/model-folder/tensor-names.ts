@@ -31,13 +31,30 @@ const PARTS_WITH_FOUR_NORMS: Readonly<Record<string, string>> = {
   ffn_norm: 'pre_feedforward_layernorm',
 };
 
+/** The same with fused layers. */
+const PARTS_WITH_FUSED_LINEARS: Readonly<Record<string, string>> = {
+  attn_norm: 'input_layernorm',
+  attn_qkv: 'self_attn.qkv_proj',
+  attn_output: 'self_attn.o_proj',
+  ffn_norm: 'post_attention_layernorm',
+  ffn_up: 'mlp.gate_up_proj',
+  ffn_down: 'mlp.down_proj',
+};
+
+function partsOf({ norms, hasFusedLinears }: NameTraits): Readonly<Record<string, string>> {
+  if (hasFusedLinears) return PARTS_WITH_FUSED_LINEARS;
+  return norms.before && norms.after ? PARTS_WITH_FOUR_NORMS : PARTS;
+}
+
+/** Traits that decide the names of tensors. */
+type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears'>;
+
 /** @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name */
-export function huggingFaceName(ggufName: string, norms: Architecture['norms']): string {
+export function huggingFaceName(ggufName: string, architecture: NameTraits): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];
-  const parts = norms.before && norms.after ? PARTS_WITH_FOUR_NORMS : PARTS;
-  const inner = part === undefined ? undefined : parts[part];
+  const inner = part === undefined ? undefined : partsOf(architecture)[part];
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(
     'trainer.architecture_unsupported',

@@ -24,9 +24,9 @@ export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source)
 /** All tensors of a model, in the order of the file; the folder must have exactly these. */
 export function tensorTable(config: FolderConfig): TableTensor[] {
   const { architecture, family, isTied } = config;
-  const { vocabSize, hiddenSize, numLayers, norms } = architecture;
+  const { vocabSize, hiddenSize, numLayers } = architecture;
   const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
-    source: huggingFaceName(name, norms),
+    source: huggingFaceName(name, architecture),
     name,
     dims,
     interleavedHeads,
@@ -62,9 +62,13 @@ function blockTensors(config: FolderConfig): BlockTensor[] {
     norms[place] ? [{ part: `${NORM_TENSORS[place][of]}.weight`, dims: [hidden] }] : [];
   return [
     ...norm('before', 'attention'),
-    ...inHeads(linear('attn_q', [queries, hidden], biases.qkv), numHeads),
-    ...inHeads(linear('attn_k', [keys, hidden], biases.qkv), numKvHeads),
-    ...linear('attn_v', [keys, hidden], biases.qkv),
+    ...(architecture.hasFusedLinears
+      ? linear('attn_qkv', [queries + 2 * keys, hidden], false)
+      : [
+          ...inHeads(linear('attn_q', [queries, hidden], biases.qkv), numHeads),
+          ...inHeads(linear('attn_k', [keys, hidden], biases.qkv), numKvHeads),
+          ...linear('attn_v', [keys, hidden], biases.qkv),
+        ]),
     ...linear('attn_output', [hidden, queries], biases.output),
     ...(architecture.queryKeyNorm === null
       ? []
@@ -74,8 +78,12 @@ function blockTensors(config: FolderConfig): BlockTensor[] {
         }))),
     ...norm('after', 'attention'),
     ...norm('before', 'feedForward'),
-    ...linear('ffn_gate', [wide, hidden], biases.feedForward),
-    ...linear('ffn_up', [wide, hidden], biases.feedForward),
+    ...(architecture.hasFusedLinears
+      ? linear('ffn_up', [2 * wide, hidden], false)
+      : [
+          ...linear('ffn_gate', [wide, hidden], biases.feedForward),
+          ...linear('ffn_up', [wide, hidden], biases.feedForward),
+        ]),
     ...linear('ffn_down', [hidden, wide], biases.feedForward),
     ...norm('after', 'feedForward'),
   ];

@@ -18,6 +18,8 @@ export interface TransformersFamily {
   readonly headSize: number | null;
   /** Default of `tie_word_embeddings`, which transformers leaves out if it is true. */
   readonly isTied: boolean;
+  /** Default of `original_max_position_embeddings`, which GGUF files of the family state; null if they do not. */
+  readonly originalContext: number | null;
   /** transformers adds it to the weights of norms. */
   readonly normOffset: number;
   /**
@@ -38,6 +40,7 @@ const LLAMA: TransformersFamily = {
   hasQkvBias: false,
   headSize: null,
   isTied: false,
+  originalContext: null,
   normOffset: 0,
   traits: () => ({}),
   fields: ({ hasAttentionBias }) => ({ hidden_act: 'silu', attention_bias: hasAttentionBias, mlp_bias: false }),
@@ -121,6 +124,21 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     traits: mistralTraits,
     fields: ({ window }) => ({ hidden_act: 'silu', sliding_window: window?.tokens ?? null }),
   },
+  phi3: {
+    ...LLAMA,
+    architecture: 'phi3',
+    className: 'Phi3ForCausalLM',
+    hasWindows: true,
+    originalContext: 4096,
+    traits: phi3Traits,
+    fields: ({ window, headSize, rotatedSize }) => ({
+      hidden_act: 'silu',
+      sliding_window: window?.tokens ?? null,
+      partial_rotary_factor: rotatedSize / headSize,
+      resid_pdrop: 0,
+      embd_pdrop: 0,
+    }),
+  },
   smollm3: {
     ...LLAMA,
     architecture: 'smollm3',
@@ -162,7 +180,11 @@ function smolLm3Traits(fields: Fields, numLayers: number): Partial<Architecture>
 }
 
 /** Windowed layers between full ones of one period. @throws {ModelFolderError} for another order */
-function windowOf(fields: Fields, numLayers: number, defaults: { period: number; ropeBase: number }): WindowedLayers {
+function windowOf(
+  fields: Fields,
+  numLayers: number,
+  defaults: Pick<WindowedLayers, 'period' | 'ropeBase'>,
+): WindowedLayers {
   const stated = fields['layer_types'];
   const tokens = whole(fields, 'sliding_window', [1, 1 << 27], 4096);
   if (!Array.isArray(stated)) return { tokens, ...defaults };
@@ -175,9 +197,14 @@ function windowOf(fields: Fields, numLayers: number, defaults: { period: number;
 }
 
 /** All layers have the window; null is none. */
-function mistralTraits(fields: Fields, numLayers: number, ropeBase: number): Partial<Architecture> {
+function mistralTraits(fields: Fields, numLayers: number): Partial<Architecture> {
   if (fields['sliding_window'] === null) return {};
-  return { window: windowOf(fields, numLayers, { period: numLayers + 1, ropeBase }) };
+  return { window: windowOf(fields, numLayers, { period: numLayers + 1, ropeBase: null }) };
+}
+
+/** Without the setting there is no window. */
+function phi3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
+  return mistralTraits({ sliding_window: null, ...fields }, numLayers);
 }
 
 function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
@@ -202,7 +229,8 @@ function gemma3Fields(architecture: Architecture): object {
     attn_logit_softcapping: null,
     final_logit_softcapping: null,
     layer_types: layerTypes(architecture),
-    ...(window === null ? {} : { sliding_window: window.tokens, rope_local_base_freq: decimal(window.ropeBase) }),
+    ...(window === null ? {} : { sliding_window: window.tokens }),
+    ...(window === null || window.ropeBase === null ? {} : { rope_local_base_freq: decimal(window.ropeBase) }),
   };
 }
 

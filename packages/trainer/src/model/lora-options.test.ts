@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DecoderAdapter, DecoderGraphs } from '@trainyard/decoder';
 import { GgufFile } from '@trainyard/native';
-import { LINEAR_NAMES, type LoraConfig, readArchitecture } from '@trainyard/transformer';
+import {
+  ALL_LINEAR_NAMES,
+  FUSED_LINEAR_NAMES,
+  LINEAR_NAMES,
+  type LoraConfig,
+  readArchitecture,
+} from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
@@ -44,7 +50,16 @@ const OPTIONS: Readonly<Record<string, Partial<LoraConfig>>> = {
     rankPattern: { 'layers.1.self_attn.q_proj': 7, k_proj: 2, up_proj: 9 },
     alphaPattern: { 'layers.0.mlp.up_proj': 1, k_proj: 6 },
   },
+  'fused layers': { targets: FUSED_LINEAR_NAMES },
+  'some fused layers with ranks and alphas': {
+    targets: ['qkv', 'gateUp', 'down'],
+    isRankStabilised: true,
+    rankPattern: { 'layers.1.self_attn.qkv_proj': 5, gate_up_proj: 4 },
+    alphaPattern: { 'layers.0.mlp.gate_up_proj': 2, qkv_proj: 3 },
+  },
 };
+/** Family of the option's model. */
+const familyOf = (option: string): Family => (option.includes('fused') ? 'phi4' : 'llama');
 /** Options that weights do not show: ignoring one gives other results. */
 const SCALING = ['rank-stabilised', 'alphas by name and path', 'an alpha of 0'];
 
@@ -59,7 +74,7 @@ interface Trained {
 const made = new Map<string, Promise<Trained>>();
 
 /** A policy with random weights of the option's shape, and its checkpoint after a step of the optimizer. */
-function trained(option: string, family: Family = 'llama'): Promise<Trained> {
+function trained(option: string, family = familyOf(option)): Promise<Trained> {
   const key = `${option} ${family}`;
   if (!made.has(key)) made.set(key, train(option, family));
   return made.get(key)!;
@@ -200,7 +215,7 @@ async function checkUniformLearner(option: string): Promise<void> {
   const lora = { ...PLAIN, ...OPTIONS[option] };
   const capabilities = {
     losses: 'any',
-    targets: LINEAR_NAMES,
+    targets: ALL_LINEAR_NAMES,
     targetSets: 'any',
     maxRank: 256,
     alpha: null,
@@ -223,8 +238,9 @@ async function checkUniformLearner(option: string): Promise<void> {
 }
 
 const PARTS: Readonly<Record<string, (option: string) => Promise<void>>> = {
-  'gradients of the trainer (llama)': async (option) => await checkGradients(option, 'llama'),
-  'gradients of the trainer (gemma3)': async (option) => await checkGradients(option, 'gemma3'),
+  'gradients of the trainer': async (option) => await checkGradients(option, familyOf(option)),
+  'gradients of the trainer, with four norms': async (option) =>
+    await checkGradients(option, familyOf(option) === 'llama' ? 'gemma3' : 'phi3'),
   'weights that stay in the file': checkStreamed,
   'the embedded sampler': checkSampler,
   'export to PEFT': async (option) => await checkExport(option, 'peft'),

@@ -1,7 +1,7 @@
 import {
   type Architecture,
-  LINEAR_NAMES,
   linearDims,
+  linearNames,
   type LinearName,
   type LoraConfig,
   type LoraHalf,
@@ -16,12 +16,13 @@ import type { LoraParameters, LoraTensor } from './policy-model.ts';
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
   const tensors: LoraTensor[] = [];
+  const names = linearNames(architecture);
   for (let layer = 0; layer < architecture.numLayers; layer++) {
     for (const linear of config.targets) {
       const dims = linearDims(architecture, linear);
       const { rank } = moduleShape(config, layer, linear);
       const a = createTensor(layer, linear, 'a', [rank, dims.in]);
-      const random = uniformGenerator(config.initSeed, layer * LINEAR_NAMES.length + LINEAR_NAMES.indexOf(linear));
+      const random = uniformGenerator(config.initSeed, layer * names.length + names.indexOf(linear));
       const bound = 1 / Math.sqrt(dims.in);
       for (let i = 0; i < a.value.length; i++) a.value[i] = (2 * random() - 1) * bound;
       tensors.push(a, createTensor(layer, linear, 'b', [dims.out, rank]));

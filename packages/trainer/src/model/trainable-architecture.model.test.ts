@@ -40,7 +40,7 @@ const CASES: readonly [string, Case][] = [
   ['llama with a tied head', { isTied: true }],
   ['llama with one key head', { differences: { numKvHeads: 1 } }],
   ['llama with a key head for each query head', { differences: { numKvHeads: 4 } }],
-  ['llama with wide heads', { differences: { headSize: 16 } }],
+  ['llama with wide heads', { differences: { headSize: 16, rotatedSize: 16 } }],
   ['llama with biases', { differences: { hasAttentionBias: true } }],
   ['llama with another rope base', { differences: { ropeBase: 500_000 } }],
   [
@@ -70,7 +70,7 @@ const CASES: readonly [string, Case][] = [
   ['qwen3', { differences: QWEN3 }],
   [
     'qwen3 with a tied head, wide heads and one key head',
-    { differences: { ...QWEN3, headSize: 16, numKvHeads: 1 }, isTied: true },
+    { differences: { ...QWEN3, headSize: 16, rotatedSize: 16, numKvHeads: 1 }, isTied: true },
   ],
   // The first three are above.
   ...Object.entries(LLAMA_CPP_ARCHITECTURES)
@@ -199,13 +199,17 @@ test.each([
   ['llama', {}, ['blk.0.ffn_gate_exps.weight'], 'blk.0.ffn_gate_exps.weight'],
   ['llama', { 'llama.of_tomorrow': 'x'.repeat(100_000) }, [], `"llama.of_tomorrow" to "${'x'.repeat(199)}…, which`],
   ['llama', {}, ['output.bias'], 'output.bias'],
-  ['llama', {}, ['rope_freqs.weight'], 'rope_freqs.weight has 1 factors, a head of 8 needs 4'],
+  ['llama', {}, ['rope_freqs.weight'], 'rope_freqs.weight has 1 factors, rope over 8 dimensions needs 4'],
+  ['phi3', {}, ['blk.0.attn_q.weight'], 'this phi3 model has the tensor "blk.0.attn_q.weight"'],
+  ['phi3', { 'phi3.rope.dimension_count': { u32: 3 } }, [], 'rope over 3 of 8 dimensions of a head is not supported'],
+  ['phi3', {}, ['rope_factors_long.weight'], 'rope_factors_long.weight has 1 factors, rope over 8 dimensions needs 4'],
+  ['llama', {}, ['rope_factors_long.weight'], 'rope_factors_long.weight'],
   ['llama', {}, ['blk.1.attn_q.bias'], 'the model file has no blk.0.attn_q.bias'],
   ['qwen3', {}, ['blk.0.attn_q_norm.weight'], 'the model file has no blk.0.attn_k_norm.weight'],
 ] satisfies [string, Record<string, Metadata[string]>, string[], string][])(
   'a %s model with %j %j is refused by name',
   (name, extra, tensors, message) => {
-    const architecture = { ...TINY_ARCHITECTURE, name };
+    const architecture = { ...TINY_ARCHITECTURE, name, hasFusedLinears: name === 'phi3' };
     const path = join(directory, 'refused.gguf');
     const added = tensors.map((tensor) => ({ name: tensor, dims: [1], data: new Float32Array(1) }));
     writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tinyTensors(architecture), ...added]);

@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { type Architecture, readArchitecture } from '@trainyard/transformer';
-import { TINY_CHAT_TEMPLATE, writeTinyGguf } from '@trainyard/transformer/testing';
+import { TINY_CHAT_TEMPLATE, tinyContextLength, writeTinyGguf } from '@trainyard/transformer/testing';
+import { longRopeFactors } from '../export/export-checkpoint.ts';
 import { MergedWeights, type MergedType } from '../export/merged-weights.ts';
 import { writeMergedSafetensors } from '../export/merged-safetensors.ts';
 import { tokenizerJson } from '../export/tokenizer-json.ts';
@@ -21,7 +22,13 @@ export async function writeTinyFolder(
   writeTinyGguf(ggufPath, architecture, { isTied });
   using source = GgufFile.open(ggufPath);
   mkdirSync(folder);
-  const facts = { contextLength: 512, bosTokenId: 257, eosTokenId: 258, hasTiedEmbeddings: isTied };
+  const facts = {
+    contextLength: tinyContextLength(architecture),
+    bosTokenId: 257,
+    eosTokenId: 258,
+    ropeFactors: longRopeFactors(source, architecture),
+    hasTiedEmbeddings: isTied,
+  };
   const model = { source, architecture: readArchitecture(source), facts, type };
   await writeMergedSafetensors(folder, model, new MergedWeights(source, architecture, null), {});
   const tokenizerConfig = { bos_token: '<|im_start|>', eos_token: '<|im_end|>', chat_template: TINY_CHAT_TEMPLATE };

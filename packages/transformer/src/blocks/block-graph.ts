@@ -90,7 +90,7 @@ export class BlockGraph {
     return this.#adapters;
   }
 
-  /** Graph x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
+  /** Graph x [T, H], cos and sin [T, rotated dimensions / 2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
   attentionInput(): Outputs {
     const { q, k, v } = this.#attentionInput();
     return { q, k, v };
@@ -173,15 +173,20 @@ export class BlockGraph {
   }
 
   #rotated(product: Value) {
-    const { numHeads, numKvHeads, headSize, hasAttentionBias, attentionScale } = this.#architecture;
+    const { numHeads, numKvHeads, headSize, rotatedSize, hasAttentionBias, attentionScale } = this.#architecture;
     let y = product;
     if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
     const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
     const starts = [0, widths[0]!, widths[0]! + widths[1]!];
     const parts = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
-    const table = (name: string) => input(name, ['T', headSize / 2]);
+    const table = (name: string) => input(name, ['T', rotatedSize / 2]);
     const rotated = (part: Value, heads: number) =>
-      rope(reshape(part, [1, 'T', heads * headSize]), table('cos'), table('sin'));
+      rope(
+        reshape(part, [1, 'T', heads * headSize]),
+        table('cos'),
+        table('sin'),
+        rotatedSize < headSize ? heads : null,
+      );
     const q = this.#normaliseHeads('q', parts[0]!, numHeads);
     const k = this.#normaliseHeads('k', parts[1]!, numKvHeads);
     // Attention itself scales by 1 / √D.

@@ -104,7 +104,7 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
     }
     case 'rope':
       assert(index === 0, 'rope tables are frozen');
-      return rope(dy, b, mul(node.inputs[2]!, constant(-1)));
+      return rope(dy, b, mul(node.inputs[2]!, constant(-1)), operation.numHeads);
     case 'matmul': {
       const { transposeA, transposeB, scale } = operation;
       if (index === 0) {

@@ -187,7 +187,9 @@ class Emitter {
       case 'inverseRms':
         return secondResult(a);
       case 'rope':
-        return this.node('RotaryEmbedding', [a, this.#integers([0]), b, inputs[2]!], {}, { domain: 'com.microsoft' });
+        return this.node('RotaryEmbedding', [a, this.#integers([0]), b, inputs[2]!], partOfHeads(node), {
+          domain: 'com.microsoft',
+        });
       case 'matmul': {
         const attributes = {
           transA: { int: Number(operation.transposeA) },
@@ -229,6 +231,15 @@ class Emitter {
     if (!this.constants.some((x) => x.name === name)) this.constants.push({ name, shape, data, isBeside });
     return name;
   }
+}
+
+/** Attributes of rope over the first columns of each head; none for rope over all. */
+function partOfHeads({ operation, inputs }: Value): Readonly<Record<string, AttributeValue>> {
+  assert(operation.kind === 'rope');
+  const half = inputs[1]!.shape.at(-1);
+  if (operation.numHeads === null) return {};
+  assert(typeof half === 'number', 'rope tables have a fixed width');
+  return { num_heads: { int: operation.numHeads }, rotary_embedding_dim: { int: 2 * half } };
 }
 
 const secondResult = (output: string) => `${output}.second`;

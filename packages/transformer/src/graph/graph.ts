@@ -14,8 +14,9 @@ export type Operation =
   | { readonly kind: 'saved'; readonly name: string }
   | { readonly kind: 'constant'; readonly value: number }
   | { readonly kind: 'add' | 'sub' | 'mul' }
-  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'rope' | 'inverseRms' | 'gatherRows' }
+  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'inverseRms' | 'gatherRows' }
   | { readonly kind: 'rmsNorm'; readonly epsilon: number }
+  | { readonly kind: 'rope'; readonly numHeads: number | null }
   | { readonly kind: 'slice'; readonly start: number; readonly end: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
   | { readonly kind: 'product'; readonly matrix: string; readonly isTransposed: boolean; readonly dims: ProductDims }
@@ -93,13 +94,15 @@ export const inverseRms = (norm: Value): Value =>
   value({ kind: 'inverseRms' }, [norm], [...norm.shape.slice(0, -1), 1]);
 
 /**
- * Rotates each head of D columns by its token's angles; pairs are (j, j + D/2).
+ * Rotates the first R columns of each head by its token's angles; pairs are (j, j + R/2).
  *
  * @param x [1, T, heads·D]
- * @param cos [T, D/2]
- * @param sin [T, D/2]
+ * @param cos [T, R/2]
+ * @param sin [T, R/2]
+ * @param numHeads null: R is D, the width of a head
  */
-export const rope = (x: Value, cos: Value, sin: Value): Value => value({ kind: 'rope' }, [x, cos, sin], x.shape);
+export const rope = (x: Value, cos: Value, sin: Value, numHeads: number | null = null): Value =>
+  value({ kind: 'rope', numHeads }, [x, cos, sin], x.shape);
 
 /**
  * Computes scale · op(a) · op(b) over the last two axes, where op is an optional transposition. Leading axes

@@ -1,9 +1,8 @@
 import type { GgufFile } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
 import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
+import { linearDims, linearNames } from './architecture.ts';
 import { inHalves } from './head-permutation.ts';
-import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 
@@ -40,7 +39,7 @@ export function readAdapterFile(
       `the adapter is for architecture ${JSON.stringify(name)}, the model is "${architecture.name}"`,
     );
   const alpha = Number(file.metadata.get('adapter.lora.alpha') ?? 0);
-  const linears = new Map(LINEAR_NAMES.map((linear) => [GGUF_LINEARS[linear], linear]));
+  const linears = new Map(linearNames(architecture).map((linear) => [GGUF_LINEARS[linear], linear]));
   const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from(
     { length: architecture.numLayers },
     () => ({}),

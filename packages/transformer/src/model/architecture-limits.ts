@@ -57,11 +57,16 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
 };
 
 /** A file with other tensors computes something else. */
-const BLOCK_TENSORS: ReadonlySet<string> = new Set([
-  ...['attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
-  ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
-  ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
-]);
+const BLOCK_TENSORS: Readonly<Record<'separate' | 'fused', ReadonlySet<string>>> = {
+  separate: new Set([
+    ...['attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
+    ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
+    ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
+  ]),
+  fused: new Set(['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`)),
+};
+/** Divisors of rope frequencies for contexts up to the original one, and for longer ones. */
+export const ROPE_FACTORS = { short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 /** Norms before and after attention and feed-forward. */
 export const NORM_TENSORS = {
   before: { attention: 'attn_norm', feedForward: 'ffn_norm' },
@@ -99,11 +104,14 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
   }
 }
 
-export function refuseUnknownTensors(file: ModelFile, name: string, { norms }: Family): void {
+export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
+  const { norms, hasFusedLinears, ropeHasTwoFactors } = family;
+  const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
+  const factors: readonly string[] = ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [];
   const normNames = new Set(normTensors(norms).map((norm) => `${norm}.weight`));
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
-    if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
+    if (part === undefined ? OTHER_TENSORS.has(tensor) || factors.includes(tensor) : inBlocks.has(part)) continue;
     if (part !== undefined && normNames.has(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,

@@ -2,14 +2,15 @@ import { type GgufValue, shown } from '@trainyard/native';
 import {
   hasInEveryBlock,
   normTensors,
+  ROPE_FACTORS,
   refuseUnknownSettings,
   refuseUnknownTensors,
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
 import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
-import { LINEAR_NAMES } from './lora-config.ts';
-import type { LinearName } from './lora-config.ts';
+import { DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
+import type { LinearName, LoraConfig } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
@@ -18,8 +19,19 @@ export interface WindowedLayers {
   readonly tokens: number;
   /** The last of each so many layers sees all earlier tokens. */
   readonly period: number;
-  /** Rope base of these layers, without scaling or factors. */
-  readonly ropeBase: number;
+  /** Rope base of these layers, without scaling or factors; null: they have the rope of the others. */
+  readonly ropeBase: number | null;
+}
+
+/**
+ * Rope of a model with factors for short and for long contexts (LongRoPE, arXiv 2402.13753). The short ones are
+ * used, so a sequence has at most as many tokens as the context that they are for.
+ */
+export interface LongRope {
+  /** Tokens. */
+  readonly originalContext: number;
+  /** Factor of rotated q and k. */
+  readonly magnitude: number;
 }
 
 /** Rope scaling by yarn: slow rotations are divided by the factor, fast ones stay. */
@@ -43,11 +55,17 @@ export interface Architecture {
   readonly numKvHeads: number;
   readonly headSize: number;
   readonly rmsEpsilon: number;
+  /** Dimensions of a head that rope rotates, the first ones; the others stay. */
+  readonly rotatedSize: number;
   readonly ropeBase: number;
   /** Divisor of positions (linear rope scaling); 1 = none. */
   readonly ropeScale: number;
   /** Null without yarn, which is not linear. */
   readonly yarn: Yarn | null;
+  /** Null without two sets of factors. */
+  readonly longRope: LongRope | null;
+  /** True if q, k and v are one linear layer, and gate and up another (Phi-3). */
+  readonly hasFusedLinears: boolean;
   /** True if q, k and v have a bias (Qwen 2). */
   readonly hasAttentionBias: boolean;
   /** Columns of q and k that one RMS norm before rope spans: a head (Qwen 3) or all (OLMo 2); null without norms. */
@@ -88,6 +106,28 @@ export function layerKind({ window, unrotatedPeriod }: Architecture, layer: numb
 /** True if outputs of attention and feed-forward are added to the residual without a norm or a factor. */
 export const addsPlainOutputs = ({ norms, residualScale }: Architecture): boolean =>
   !norms.after && residualScale === 1;
+
+/** Linear layers of a block, in its order. */
+export const linearNames = ({ hasFusedLinears }: Pick<Architecture, 'hasFusedLinears'>): readonly LinearName[] =>
+  hasFusedLinears ? FUSED_LINEAR_NAMES : LINEAR_NAMES;
+
+/** Shape of an adapter without settings: on all linear layers. */
+export const defaultLora = (architecture: Pick<Architecture, 'hasFusedLinears'>): LoraConfig => ({
+  ...DEFAULT_LORA_CONFIG,
+  targets: linearNames(architecture),
+});
+
+/**
+ * Largest number of tokens of a sequence: the model's context, or that of the short factors of longrope.
+ *
+ * @returns Infinity if the file does not limit it
+ */
+export function contextLimit({ metadata, tensors }: ModelFile): number {
+  const name = String(metadata.get('general.architecture'));
+  const trained = Number(metadata.get(`${name}.context_length`) ?? Infinity);
+  if (!tensors.has(ROPE_FACTORS.short)) return trained;
+  return Math.min(trained, Number(metadata.get(`${name}.rope.scaling.original_context_length`) ?? trained));
+}
 
 /** @throws {UnsupportedModelError} with the supported values */
 export function readArchitecture(file: ModelFile): Architecture {
@@ -143,12 +183,18 @@ export function readArchitecture(file: ModelFile): Architecture {
   const valueSize = optional('attention.value_length') ?? headSize;
   if (valueSize !== headSize)
     throw unsupported(`values of ${valueSize} dimensions with keys of ${headSize} are not supported`);
-  const ropeDims = optional('rope.dimension_count') ?? headSize;
-  if (ropeDims !== headSize)
-    throw unsupported(`rope over ${ropeDims} of ${headSize} dimensions of a head is not supported`);
-  const numFactors = file.tensors.get('rope_freqs.weight')?.dims[0];
-  if (numFactors !== undefined && numFactors !== headSize / 2)
-    throw unsupported(`rope_freqs.weight has ${numFactors} factors, a head of ${headSize} needs ${headSize / 2}`);
+  const rotatedSize = optional('rope.dimension_count') ?? headSize;
+  const isPartial =
+    Number.isSafeInteger(rotatedSize) && rotatedSize % 2 === 0 && rotatedSize > 0 && rotatedSize < headSize;
+  if (rotatedSize !== headSize && !(family.ropeIsPartial && isPartial))
+    throw unsupported(`rope over ${rotatedSize} of ${headSize} dimensions of a head is not supported`);
+  for (const tensor of ['rope_freqs.weight', ...Object.values(ROPE_FACTORS)]) {
+    const numFactors = file.tensors.get(tensor)?.dims[0];
+    if (numFactors !== undefined && numFactors !== rotatedSize / 2)
+      throw unsupported(
+        `${tensor} has ${numFactors} factors, rope over ${rotatedSize} dimensions needs ${rotatedSize / 2}`,
+      );
+  }
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
@@ -159,10 +205,13 @@ export function readArchitecture(file: ModelFile): Architecture {
     numHeads,
     numKvHeads,
     headSize,
+    rotatedSize,
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
     ropeBase: optional('rope.freq_base') ?? DEFAULT_ROPE_BASE,
     ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),
     yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), optional),
+    longRope: readLongRope(file, family, optional),
+    hasFusedLinears: family.hasFusedLinears,
     hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
     queryKeyNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight'])
       ? family.queryKeyNorm
@@ -218,6 +267,37 @@ function readYarn(type: GgufValue | undefined, optional: (key: string) => number
   return yarn;
 }
 
+/** Two sets of factors, of which the file has none or both. */
+function readLongRope(
+  { metadata, tensors }: ModelFile,
+  { ropeHasTwoFactors }: Family,
+  optional: (key: string) => number | undefined,
+): LongRope | null {
+  const [short, long] = [ROPE_FACTORS.short, ROPE_FACTORS.long].map((name) => tensors.has(name));
+  if (!ropeHasTwoFactors || (short !== true && long !== true)) return null;
+  const name = String(metadata.get('general.architecture'));
+  if (metadata.get(`${name}.rope.scaling.type`) === 'yarn')
+    throw unsupported('yarn together with two sets of rope factors is not supported');
+  if (short !== long) throw unsupported(`the model file has only one of ${Object.values(ROPE_FACTORS).join(' and ')}`);
+  const [originalContext, magnitude] = [
+    optional('rope.scaling.original_context_length'),
+    optional('rope.scaling.attn_factor') ?? 1,
+  ];
+  if (originalContext === undefined || !Number.isSafeInteger(originalContext) || originalContext < 1)
+    throw unsupported(
+      `rope.scaling.original_context_length is ${originalContext ?? 'missing'}, longrope needs a positive whole number`,
+    );
+  if (!Number.isFinite(magnitude) || magnitude <= 0)
+    throw unsupported(`rope.scaling.attn_factor is ${magnitude}, expected a positive number`);
+  return { originalContext, magnitude };
+}
+
+/** Factor of rotated q and k in longrope, which transformers and llama.cpp compute. Contexts are in tokens. */
+export function longRopeMagnitude(contextLength: number, originalContext: number): number {
+  const scale = contextLength / originalContext;
+  return scale <= 1 ? 1 : Math.sqrt(1 + Math.log(scale) / Math.log(originalContext));
+}
+
 /** Factor of rotated q and k. */
 export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
 
@@ -235,8 +315,9 @@ function readWindow({ windowedLayers }: Family, { numLayers, pattern, optional }
   for (const [what, value] of Object.entries({ window: tokens, pattern: period }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw unsupported(`the sliding ${what} is ${value}, expected a positive whole number`);
-  const ropeBase =
-    optional('rope.freq_base_swa') ?? windowedLayers.ropeBase ?? optional('rope.freq_base') ?? DEFAULT_ROPE_BASE;
+  const usual = windowedLayers.rope;
+  const unscaled = usual === 'unscaled' ? (optional('rope.freq_base') ?? DEFAULT_ROPE_BASE) : null;
+  const ropeBase = optional('rope.freq_base_swa') ?? (typeof usual === 'number' ? usual : unscaled);
   return { tokens, period, ropeBase };
 }
 
@@ -255,8 +336,9 @@ export function periodOf(isWindowed: readonly unknown[], numLayers: number): num
   );
 }
 
-function refuseMissingTensors({ tensors }: ModelFile, { numLayers, norms }: Architecture): void {
-  const parts = [...normTensors(norms), ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
+function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture): void {
+  const { numLayers, norms } = architecture;
+  const parts = [...normTensors(norms), ...linearNames(architecture).map((linear) => GGUF_LINEARS[linear])];
   const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
   const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
@@ -280,7 +362,7 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
     for (const norm of normTensors(architecture.norms)) check(`${prefix}${norm}.weight`, [hiddenSize]);
     for (const linear of ['q', 'k'] as const)
       check(`${prefix}attn_${linear}_norm.weight`, [queryKeyNormWidth(architecture, linear)]);
-    for (const linear of LINEAR_NAMES) {
+    for (const linear of linearNames(architecture)) {
       const dims = linearDims(architecture, linear);
       check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
       check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
@@ -303,11 +385,15 @@ export function linearDims(sizes: BlockSizes, linear: LinearName): { in: number;
     case 'k':
     case 'v':
       return { in: hiddenSize, out: numKvHeads * headSize };
+    case 'qkv':
+      return { in: hiddenSize, out: (numHeads + 2 * numKvHeads) * headSize };
     case 'o':
       return { in: numHeads * headSize, out: hiddenSize };
     case 'gate':
     case 'up':
       return { in: hiddenSize, out: feedForwardSize };
+    case 'gateUp':
+      return { in: hiddenSize, out: 2 * feedForwardSize };
     case 'down':
       return { in: feedForwardSize, out: hiddenSize };
     default:

@@ -14,9 +14,16 @@ export interface Family {
   readonly scalesEmbedding: boolean;
   /**
    * Sliding windows that a file may set, and their defaults; null if none is supported. Without a period all layers
-   * have the window, without a rope base windowed layers have that of the others.
+   * have the window. Rope of windowed layers: a base of their own without scaling, or that of the other layers with
+   * (`shared`) or without (`unscaled`) its scaling.
    */
-  readonly windowedLayers: { readonly period: number | null; readonly ropeBase: number | null } | null;
+  readonly windowedLayers: { readonly period: number | null; readonly rope: number | 'shared' | 'unscaled' } | null;
+  /** True if q, k and v are one linear layer, and gate and up another. */
+  readonly hasFusedLinears: boolean;
+  /** True if rope may rotate only the first dimensions of a head. */
+  readonly ropeIsPartial: boolean;
+  /** True if a file may have rope factors for short and for long contexts. */
+  readonly ropeHasTwoFactors: boolean;
   /** The last of each so many layers has no rope; null if all have it. */
   readonly unrotatedPeriod: number | null;
   /** True if `rope.scaling.finetuned`: false means that no layer has rope. */
@@ -34,6 +41,9 @@ const LLAMA: Family = {
   queryKeyNorm: 'head',
   scalesEmbedding: false,
   windowedLayers: null,
+  hasFusedLinears: false,
+  ropeIsPartial: false,
+  ropeHasTwoFactors: false,
   unrotatedPeriod: null,
   ropeIsOptional: false,
   otherScaleLayers: null,
@@ -47,7 +57,7 @@ export const embeddingScaleOf = ({ scalesEmbedding }: Family, hiddenSize: number
 /** Trainable architectures by their name in GGUF files. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
   // Mistral 7B has windows in all layers.
-  llama: { ...LLAMA, windowedLayers: { period: null, ropeBase: null } },
+  llama: { ...LLAMA, windowedLayers: { period: null, rope: 'shared' } },
   qwen2: { ...LLAMA, hasInterleavedHeads: false },
   qwen3: { ...LLAMA, hasInterleavedHeads: false },
   gemma3: {
@@ -56,7 +66,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     activation: 'gelu',
     norms: { before: true, after: true },
     scalesEmbedding: true,
-    windowedLayers: { period: 6, ropeBase: 10_000 },
+    windowedLayers: { period: 6, rope: 10_000 },
     otherScaleLayers: 62,
   },
   granite: {
@@ -71,6 +81,16 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     hasInterleavedHeads: false,
     norms: { before: false, after: true },
     queryKeyNorm: 'projection',
-    windowedLayers: { period: 4, ropeBase: null },
+    windowedLayers: { period: 4, rope: 'unscaled' },
+  },
+  // Phi-4 mini rotates three quarters of a head, with factors; Phi-3 mini 4k has windows.
+  phi3: {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    windowedLayers: { period: null, rope: 'shared' },
+    hasFusedLinears: true,
+    ropeIsPartial: true,
+    ropeHasTwoFactors: true,
+    settings: ['rope.scaling.attn_factor'],
   },
 };

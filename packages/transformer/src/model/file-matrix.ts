@@ -1,10 +1,10 @@
-import { readValues, type GgufFile, type TensorPlace } from '@trainyard/native';
+import { partOfTensor, readValues, type GgufFile, type TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import { toInterleaved } from './head-permutation.ts';
 import type { LinearName } from './lora-config.ts';
-import { PROJECTION_NAMES, PROJECTIONS, type ProjectionName } from './projections.ts';
+import { PROJECTION_NAMES, projectionDims, projectionParts, type ProjectionName } from './projections.ts';
 
 /** Rows of one tensor of a file. */
 interface FileRows {
@@ -47,16 +47,17 @@ function fileMatrix(
   architecture: Architecture,
   { layer, projection }: { readonly layer: number; readonly projection: ProjectionName },
 ): FileMatrix {
-  const parts = PROJECTIONS[projection].map((linear): FileRows => {
+  const { in: columns } = projectionDims(architecture, projection);
+  const parts = projectionParts(architecture, projection).map(({ linear, firstRow, numRows }): FileRows => {
     const targets = halfRotationRows(architecture, linear);
+    const place = file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`);
     return {
-      place: file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`),
-      numRows: linearDims(architecture, linear).out,
+      place: partOfTensor(place, firstRow * columns, numRows * columns),
+      numRows,
       targets,
       numTogether: targets === null ? 1 : architecture.headSize,
     };
   });
-  const columns = linearDims(architecture, PROJECTIONS[projection][0]!).in;
   return { rows: parts.reduce((sum, { numRows }) => sum + numRows, 0), columns, parts };
 }
 

@@ -1,7 +1,15 @@
-/** Linear layers that can have an adapter. */
-export type LinearName = 'q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down';
+/**
+ * Linear layers that can have an adapter. A fused layer (Phi-3) has the rows of several: `qkv` those of q, k and v,
+ * `gateUp` those of gate and up.
+ */
+export type LinearName = 'q' | 'k' | 'v' | 'qkv' | 'o' | 'gate' | 'up' | 'gateUp' | 'down';
 
+/** Those of a block, in its order. */
 export const LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
+/** Those of a block with fused layers. */
+export const FUSED_LINEAR_NAMES: readonly LinearName[] = ['qkv', 'o', 'gateUp', 'down'];
+/** Those of blocks of any family. */
+export const ALL_LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'qkv', 'o', 'gate', 'up', 'gateUp', 'down'];
 
 /** Shape of an adapter, with PEFT's meaning of each member. */
 export interface LoraConfig {

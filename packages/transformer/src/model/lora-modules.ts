@@ -1,4 +1,4 @@
-import { LINEAR_NAMES, type LinearName, type LoraConfig, type ModulePattern } from './lora-config.ts';
+import { ALL_LINEAR_NAMES, type LinearName, type LoraConfig, type ModulePattern } from './lora-config.ts';
 
 /** Adapter of one linear layer of one block; it adds `scale · (x · aᵀ) · bᵀ`. */
 export interface ModuleShape {
@@ -13,9 +13,11 @@ const PATHS: Readonly<Record<LinearName, string>> = {
   q: 'self_attn.q_proj',
   k: 'self_attn.k_proj',
   v: 'self_attn.v_proj',
+  qkv: 'self_attn.qkv_proj',
   o: 'self_attn.o_proj',
   gate: 'mlp.gate_proj',
   up: 'mlp.up_proj',
+  gateUp: 'mlp.gate_up_proj',
   down: 'mlp.down_proj',
 };
 
@@ -51,7 +53,7 @@ export interface PatternEntry {
 /** Pattern in its one order: paths before names, each in the order of a model's layers. */
 export function modulePattern(entries: readonly PatternEntry[]): ModulePattern {
   const placeOf = ({ layer, linear }: PatternEntry): number =>
-    (layer === null ? 1e9 : layer * LINEAR_NAMES.length) + LINEAR_NAMES.indexOf(linear);
+    (layer === null ? 1e9 : layer * ALL_LINEAR_NAMES.length) + ALL_LINEAR_NAMES.indexOf(linear);
   const sorted = entries.toSorted((a, b) => placeOf(a) - placeOf(b));
   const keyOf = ({ layer, linear }: PatternEntry) =>
     layer === null ? targetModule(linear) : modulePath(layer, linear);

@@ -1,5 +1,5 @@
 import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
+import { type BlockSizes, linearDims } from './architecture.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { graphRank } from './lora-modules.ts';
 import { sharedFloats } from './workspace.ts';
@@ -10,12 +10,16 @@ export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
 /** Inputs of the linear layers of a block. Their adapters' `a` are rows of one matrix. */
 export type InputName = 'attention' | 'o' | 'feedForward' | 'down';
 
-export const PROJECTIONS: Readonly<Record<ProjectionName, readonly LinearName[]>> = {
-  qkv: ['q', 'k', 'v'],
-  o: ['o'],
-  gate: ['gate'],
-  up: ['up'],
-  down: ['down'],
+/** Adjacent rows of a linear layer: all of them, or those that a projection has of a fused layer. */
+export interface LinearRows {
+  readonly linear: LinearName;
+  readonly firstRow: number;
+  readonly numRows: number;
+}
+
+const LINEARS: Readonly<Record<'separate' | 'fused', Readonly<Record<ProjectionName, readonly LinearName[]>>>> = {
+  separate: { qkv: ['q', 'k', 'v'], o: ['o'], gate: ['gate'], up: ['up'], down: ['down'] },
+  fused: { qkv: ['qkv'], o: ['o'], gate: ['gateUp'], up: ['gateUp'], down: ['down'] },
 };
 
 export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
@@ -25,17 +29,33 @@ export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
   down: ['down'],
 };
 
-export const PROJECTION_NAMES = Object.keys(PROJECTIONS) as ProjectionName[];
+export const PROJECTION_NAMES = Object.keys(LINEARS.separate) as ProjectionName[];
 export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
 
+/** Rows of a projection, stacked. */
+export function projectionParts(
+  sizes: BlockSizes & Pick<Architecture, 'hasFusedLinears'>,
+  projection: ProjectionName,
+): LinearRows[] {
+  return LINEARS[sizes.hasFusedLinears ? 'fused' : 'separate'][projection].map((linear) => {
+    const { out } = linearDims(sizes, linear);
+    if (linear !== 'gateUp') return { linear, firstRow: 0, numRows: out };
+    // The gate comes first.
+    return { linear, firstRow: projection === 'gate' ? 0 : out / 2, numRows: out / 2 };
+  });
+}
+
 export function projectionDims(architecture: Architecture, projection: ProjectionName): { in: number; out: number } {
-  const dims = PROJECTIONS[projection].map((linear) => linearDims(architecture, linear));
-  return { in: dims[0]!.in, out: dims.reduce((sum, { out }) => sum + out, 0) };
+  const parts = projectionParts(architecture, projection);
+  const { in: width } = linearDims(architecture, parts[0]!.linear);
+  return { in: width, out: parts.reduce((sum, { numRows }) => sum + numRows, 0) };
 }
 
 /** Ordered like their rows in the joint `a`. */
-export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly LinearName[] =>
-  INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
+export function adaptedLinears(input: InputName, lora: LoraConfig): LinearName[] {
+  const names = INPUTS[input].flatMap((projection) => [...LINEARS.separate[projection], ...LINEARS.fused[projection]]);
+  return [...new Set(names)].filter((linear) => lora.targets.includes(linear));
+}
 
 /** Rows of the joint `a` of an input; also the number of columns after the weights of its projections. */
 export const lowWidth = (input: InputName, lora: LoraConfig): number =>

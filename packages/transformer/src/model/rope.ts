@@ -1,6 +1,6 @@
 import { type Architecture, type LayerKind, type Yarn, yarnMagnitude } from './architecture.ts';
 
-/** cos and sin, [T, D/2] row-major each. */
+/** cos and sin, [T, rotated dimensions / 2] row-major each. */
 export interface RopeTables {
   readonly cos: Float32Array;
   readonly sin: Float32Array;
@@ -9,15 +9,15 @@ export interface RopeTables {
 /**
  * Rotary position tables (RoFormer, arXiv 2104.09864).
  *
- * @param factors [D/2] divisors of the frequencies, or null
+ * @param factors divisors of the frequencies, or null
  * @returns the object of `full` for kinds without layers
  */
 export function ropeTables(
   positions: Int32Array,
-  { headSize, ropeBase, ropeScale, yarn, window, unrotatedPeriod }: Architecture,
+  { rotatedSize, ropeBase, ropeScale, yarn, longRope, window, unrotatedPeriod }: Architecture,
   factors: Float32Array | null,
 ): Readonly<Record<LayerKind, RopeTables>> {
-  const half = headSize / 2;
+  const half = rotatedSize / 2;
   const tables = (frequency: (j: number) => number, magnitude = 1) =>
     tablesOf(
       positions,
@@ -27,11 +27,12 @@ export function ropeTables(
   const share = yarn === null ? null : yarnShares(yarn, ropeBase, half);
   const full = tables(
     (j) => (ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale) * (share?.(j) ?? 1),
-    yarn === null ? 1 : yarnMagnitude(yarn),
+    yarn === null ? (longRope?.magnitude ?? 1) : yarnMagnitude(yarn),
   );
+  const ofWindows = window?.ropeBase ?? null;
   return {
     full,
-    windowed: window === null ? full : tables((j) => window.ropeBase ** (-j / half)),
+    windowed: ofWindows === null ? full : tables((j) => ofWindows ** (-j / half)),
     unrotated: unrotatedPeriod === null ? full : tables(() => 0),
   };
 }

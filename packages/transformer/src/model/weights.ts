@@ -1,14 +1,14 @@
 import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
-import { NORM_TENSORS } from './architecture-limits.ts';
-import { linearDims } from './architecture.ts';
+import { NORM_TENSORS, ROPE_FACTORS } from './architecture-limits.ts';
+import { defaultLora, linearDims } from './architecture.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
-import { DEFAULT_LORA_CONFIG } from './lora-config.ts';
 import type { ProjectionName } from './projections.ts';
-import { PROJECTIONS, PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims } from './projections.ts';
+import type { LinearRows } from './projections.ts';
+import { PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims, projectionParts } from './projections.ts';
 import { sharedFloats } from './workspace.ts';
 
 /** Norms and biases of one block, float32. H hidden size, D head size. */
@@ -40,7 +40,7 @@ export interface ModelWeights {
   readonly outputNorm: Float32Array;
   /** [V, H], shared memory; the same array as `embedding` if the model ties them. */
   readonly output: Float32Array;
-  /** [D/2] divisors of the rope frequencies (Llama 3.1 and later), or null. */
+  /** Divisors of the rope frequencies, half as many as rotated dimensions, or null. */
   readonly ropeFactors: Float32Array | null;
 }
 
@@ -64,10 +64,10 @@ const ATTENTION = ['q', 'k', 'v'] as const;
 export function readWeights(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
-  lora: LoraConfig = DEFAULT_LORA_CONFIG,
+  lora: LoraConfig = defaultLora(architecture),
 ): ModelWeights {
   return readModel(file, architecture, (layer) =>
-    wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, { layer, linear })),
+    wideMatrices(architecture, lora, (rows) => readRows(file, architecture, { layer, rows })),
   );
 }
 
@@ -122,7 +122,7 @@ function readRest(
       matrices: matricesOf(layer),
     })),
     outputNorm: readOutputNorm(file, architecture),
-    ropeFactors: file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null,
+    ropeFactors: readRopeFactors(file, architecture),
   };
 }
 
@@ -149,6 +149,15 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
 export function readOutputNorm(file: FloatFile, { logitScale }: Architecture): Float32Array {
   const norm = file.readF32('output_norm.weight');
   return logitScale === 1 ? norm : norm.map((value) => value / logitScale);
+}
+
+/** Divisors of the rope frequencies (Llama 3.1 and later, longrope), half as many as rotated dimensions, or null. */
+export function readRopeFactors(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  { longRope }: Architecture,
+): Float32Array | null {
+  const name = longRope === null ? 'rope_freqs.weight' : ROPE_FACTORS.short;
+  return file.tensors.has(name) ? file.readF32(name) : null;
 }
 
 export interface ProjectionMatrix {
@@ -189,37 +198,40 @@ function readProjection(
   into: Float32Array,
 ): void {
   let at = 0;
-  for (const linear of PROJECTIONS[projection]) {
-    const dims = linearDims(architecture, linear);
-    const part = into.subarray(at, at + dims.out * dims.in);
-    const read = readLinear(file, architecture, { layer, linear }, part);
+  for (const rows of projectionParts(architecture, projection)) {
+    const { in: width } = linearDims(architecture, rows.linear);
+    const part = into.subarray(at, at + rows.numRows * width);
+    const read = readRows(file, architecture, { layer, rows }, part);
     if (read !== part) part.set(read);
     at += part.length;
   }
 }
 
-/** @returns [out, in]; in `into` if the row order does not change */
-function readLinear(
+/** @returns [rows, in]; in `into` if the row order does not change */
+function readRows(
   file: FloatFile,
   architecture: Architecture,
-  { layer, linear }: { readonly layer: number; readonly linear: LinearName },
+  { layer, rows }: { readonly layer: number; readonly rows: LinearRows },
   into?: Float32Array,
 ): Float32Array {
-  const values = file.readF32(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`, into);
-  return inHalves(values, linear, architecture, linearDims(architecture, linear).in);
+  const { linear, firstRow, numRows } = rows;
+  const { in: width } = linearDims(architecture, linear);
+  const name = `blk.${layer}.${GGUF_LINEARS[linear]}.weight`;
+  const values = file.readF32(name, into ?? new Float32Array(numRows * width), firstRow * width);
+  return inHalves(values, linear, architecture, width);
 }
 
-/** @param weight [out, in] of a linear layer; called once per layer */
+/** @param weight [rows, in] of a linear layer; called once per projection that has rows of it */
 export function wideMatrices(
   architecture: Architecture,
   lora: LoraConfig,
-  weight: (linear: LinearName) => Float32Array,
+  weight: (rows: LinearRows) => Float32Array,
 ): Record<ProjectionName, WideMatrix> {
   const matrices = PROJECTION_NAMES.map((projection) => [
     projection,
     new WideMatrix(
       projectionDims(architecture, projection).in,
-      PROJECTIONS[projection].map(weight),
+      projectionParts(architecture, projection).map(weight),
       lowWidth(inputOf(projection), lora),
     ),
   ]);

@@ -5,6 +5,7 @@ export {
   TINY_ARCHITECTURES,
   type TinyName,
   TINY_CHAT_TEMPLATE,
+  tinyContextLength,
   tinyTensors,
   writeTinyGguf,
 } from './tiny-gguf.ts';

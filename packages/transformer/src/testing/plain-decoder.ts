@@ -1,7 +1,6 @@
 import { layerKind, type Architecture } from '../model/architecture.ts';
-import { PROJECTIONS, type ProjectionName } from '../model/projections.ts';
+import { projectionDims, type ProjectionName } from '../model/projections.ts';
 import type { BlockWeights, ModelWeights } from '../model/weights.ts';
-import { linearDims } from '../model/architecture.ts';
 
 type Vector = ArrayLike<number>;
 
@@ -75,7 +74,7 @@ function rmsNorm(x: Vector, weight: Vector, epsilon: number): number[] {
 }
 
 const linearsOf = (architecture: Architecture, block: BlockWeights) => (name: ProjectionName, x: Vector) => {
-  const out = PROJECTIONS[name].reduce((total, linear) => total + linearDims(architecture, linear).out, 0);
+  const { out } = projectionDims(architecture, name);
   return multiply(block.matrices[name].plainRows(0, out), x);
 };
 
@@ -85,16 +84,18 @@ function attentionInput(
   { bias, queryKeyNorms }: BlockWeights,
   { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
 ): [q: number[], k: number[], v: number[]] {
-  const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeBase, ropeScale, window, yarn } = architecture;
+  const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeScale, window, yarn } = architecture;
+  const { ropeBase, longRope, rotatedSize: R } = architecture;
   const y = qkv.map((value, i) => value + (bias?.[i] ?? 0));
   const kind = layerKind(architecture, layer);
   const frequency = (j: number) => {
     if (kind === 'unrotated') return 0;
-    if (kind === 'windowed') return window!.ropeBase ** ((-2 * j) / D);
-    const plain = ropeBase ** ((-2 * j) / D) / (ropeFactors?.[j] ?? 1) / ropeScale;
-    return yarn === null ? plain : plain / plainYarnDivisor(yarn, ropeBase, { j, size: D });
+    if (kind === 'windowed' && window!.ropeBase !== null) return window!.ropeBase ** ((-2 * j) / R);
+    const plain = ropeBase ** ((-2 * j) / R) / (ropeFactors?.[j] ?? 1) / ropeScale;
+    return yarn === null ? plain : plain / plainYarnDivisor(yarn, ropeBase, { j, size: R });
   };
-  const magnitude = yarn === null || kind !== 'full' ? 1 : 0.1 * Math.log(yarn.factor) + 1;
+  const isScaled = kind === 'full' || (kind === 'windowed' && window!.ropeBase === null);
+  const magnitude = !isScaled ? 1 : yarn === null ? (longRope?.magnitude ?? 1) : 0.1 * Math.log(yarn.factor) + 1;
   const normalised = (part: number[], weight: Float32Array | undefined) =>
     weight === undefined
       ? part
@@ -106,8 +107,9 @@ function attentionInput(
     return Array.from({ length: part.length / D }, (_, head) => {
       const z = heads.slice(head * D, (head + 1) * D);
       return z.map((value, i) => {
-        const angle = position * frequency(i % (D / 2));
-        const other = i < D / 2 ? -z[i + D / 2]! : z[i - D / 2]!;
+        if (i >= R) return value;
+        const angle = position * frequency(i % (R / 2));
+        const other = i < R / 2 ? -z[i + R / 2]! : z[i - R / 2]!;
         return magnitude * (value * Math.cos(angle) + other * Math.sin(angle));
       });
     }).flat();

@@ -1,9 +1,11 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
-import { linearDims, type Architecture } from '../model/architecture.ts';
-import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
+import { linearDims, linearNames, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
+import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
-import { NORM_TENSORS } from '../model/architecture-limits.ts';
+import { NORM_TENSORS, ROPE_FACTORS } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
+import type { LinearName } from '../model/lora-config.ts';
+import type { BlockWeights } from '../model/weights.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
@@ -17,7 +19,38 @@ const OLMO2: Architecture = {
   yarn: { factor: 4, originalContext: 64, betaFast: 8, betaSlow: 1 },
 };
 
-export type TinyName = 'llama' | 'qwen2' | 'qwen3' | 'gemma3' | 'granite' | 'smollm3' | 'olmo2' | 'olmo3' | 'mistral';
+const PHI3: Architecture = {
+  ...TINY_ARCHITECTURE,
+  name: 'phi3',
+  vocabSize: 256 + CONTROL_TOKENS.length,
+  hasInterleavedHeads: false,
+  hasFusedLinears: true,
+};
+
+const CONTEXT_LENGTH = 512;
+
+/** llama.cpp takes the long factors for contexts that are longer than the original one. */
+const TINY_LONG_ROPE: LongRope = {
+  originalContext: CONTEXT_LENGTH,
+  magnitude: Math.fround(longRopeMagnitude(2 * CONTEXT_LENGTH, CONTEXT_LENGTH)),
+};
+
+/** Tokens. */
+export const tinyContextLength = ({ longRope }: Architecture): number =>
+  longRope === null ? CONTEXT_LENGTH : 2 * longRope.originalContext;
+
+export type TinyName =
+  | 'llama'
+  | 'qwen2'
+  | 'qwen3'
+  | 'gemma3'
+  | 'granite'
+  | 'smollm3'
+  | 'olmo2'
+  | 'olmo3'
+  | 'mistral'
+  | 'phi3'
+  | 'phi4';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -71,13 +104,15 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
   mistral: {
     ...TINY_ARCHITECTURE,
     vocabSize: 256 + CONTROL_TOKENS.length,
-    window: { tokens: 21, period: 3, ropeBase: 10_000 },
+    window: { tokens: 21, period: 3, ropeBase: null },
   },
+  phi3: { ...PHI3, window: { tokens: 21, period: 3, ropeBase: null } },
+  phi4: { ...PHI3, rotatedSize: 6, longRope: TINY_LONG_ROPE },
 };
 
-/** Those that llama.cpp computes: it has no windows for llama files. */
+/** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
 export const LLAMA_CPP_ARCHITECTURES: Readonly<Record<string, Architecture>> = Object.fromEntries(
-  Object.entries(TINY_ARCHITECTURES).filter(([name]) => name !== 'mistral'),
+  Object.entries(TINY_ARCHITECTURES).filter(([name]) => name !== 'mistral' && name !== 'phi3'),
 );
 
 export const TINY_CHAT_TEMPLATE =
@@ -105,7 +140,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     'general.license': 'apache-2.0',
     'general.file_type': { u32: 0 },
     [`${a.name}.vocab_size`]: { u32: a.vocabSize },
-    [`${a.name}.context_length`]: { u32: 512 },
+    [`${a.name}.context_length`]: { u32: tinyContextLength(a) },
     [`${a.name}.block_count`]: { u32: a.numLayers },
     [`${a.name}.embedding_length`]: { u32: a.hiddenSize },
     [`${a.name}.feed_forward_length`]: { u32: a.feedForwardSize },
@@ -115,7 +150,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.value_length`]: { u32: a.headSize },
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
     [`${a.name}.rope.freq_base`]: a.ropeBase,
-    [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
+    [`${a.name}.rope.dimension_count`]: { u32: a.rotatedSize },
     ...scaleMetadata(a),
     ...(a.unrotatedPeriod === 1 ? { [`${a.name}.rope.scaling.finetuned`]: false } : {}),
     ...(a.window === null
@@ -123,7 +158,13 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
       : {
           [`${a.name}.attention.sliding_window`]: { u32: a.window.tokens },
           [`${a.name}.attention.sliding_window_pattern`]: { u32: a.window.period },
-          [`${a.name}.rope.freq_base_swa`]: a.window.ropeBase,
+          ...(a.window.ropeBase === null ? {} : { [`${a.name}.rope.freq_base_swa`]: a.window.ropeBase }),
+        }),
+    ...(a.longRope === null
+      ? {}
+      : {
+          [`${a.name}.rope.scaling.original_context_length`]: { u32: a.longRope.originalContext },
+          [`${a.name}.rope.scaling.attn_factor`]: a.longRope.magnitude,
         }),
     ...(a.yarn === null
       ? {}
@@ -181,6 +222,15 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
       'output_norm.weight',
       weights.outputNorm.map((value) => value * a.logitScale),
     ),
+    ...(weights.ropeFactors === null
+      ? []
+      : [
+          vector(
+            ROPE_FACTORS.long,
+            weights.ropeFactors.map((factor) => 4 * factor),
+          ),
+          vector(ROPE_FACTORS.short, weights.ropeFactors),
+        ]),
     ...weights.blocks.flatMap((block, layer) => {
       const prefix = `blk.${layer}`;
       return [
@@ -196,23 +246,19 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
                 vector(`${prefix}.${NORM_TENSORS[place][of]}.weight`, norms[of]),
               ),
         ),
-        ...PROJECTION_NAMES.flatMap((projection) => {
-          let row = 0;
-          return PROJECTIONS[projection].flatMap((linear) => {
-            const dims = linearDims(a, linear);
-            const start = row;
-            row += dims.out;
-            return [
-              {
-                name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
-                dims: [dims.in, dims.out],
-                data: block.matrices[projection].plainRows(start, row),
-              },
-              ...(block.bias === null || projection !== 'qkv'
-                ? []
-                : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(start, row))]),
-            ];
-          });
+        ...linearNames(a).flatMap((linear) => {
+          const dims = linearDims(a, linear);
+          const parts = rowsOf(a, block, linear);
+          return [
+            {
+              name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
+              dims: [dims.in, dims.out],
+              data: Float32Array.from(parts.flatMap(({ data }) => [...data])),
+            },
+            ...(block.bias === null || !['q', 'k', 'v'].includes(linear)
+              ? []
+              : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(parts[0]!.start, parts[0]!.end))]),
+          ];
         }),
         ...Object.entries(block.queryKeyNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
@@ -220,4 +266,16 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
       ];
     }),
   ];
+}
+
+/** Rows of a linear layer, and their places in each matrix that has some. */
+function rowsOf(a: Architecture, { matrices }: BlockWeights, linear: LinearName) {
+  return PROJECTION_NAMES.flatMap((projection) => {
+    let end = 0;
+    return projectionParts(a, projection).flatMap((rows) => {
+      const start = end;
+      end += rows.numRows;
+      return rows.linear === linear ? [{ start, end, data: matrices[projection].plainRows(start, end) }] : [];
+    });
+  });
 }

@@ -1,7 +1,6 @@
 /** A random two-layer model, small enough for finite differences, with every feature of an architecture on request. */
 import type { Architecture } from '../model/architecture.ts';
-import { linearDims, queryKeyNormWidth } from '../model/architecture.ts';
-import { DEFAULT_LORA_CONFIG } from '../model/lora-config.ts';
+import { defaultLora, linearDims, queryKeyNormWidth } from '../model/architecture.ts';
 import { projectionDims } from '../model/projections.ts';
 import type { BlockWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
@@ -16,10 +15,13 @@ export const TINY_ARCHITECTURE: Architecture = {
   numHeads: 4,
   numKvHeads: 2,
   headSize: 8,
+  rotatedSize: 8,
   rmsEpsilon: 1e-5,
   ropeBase: 10_000,
   ropeScale: 1,
   yarn: null,
+  longRope: null,
+  hasFusedLinears: false,
   hasAttentionBias: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
@@ -55,9 +57,9 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
   const ofQueries = (linear: 'q' | 'k') => norm(queryKeyNormWidth(architecture, linear));
   const block = (): BlockWeights => ({
     normsBefore: norms('before'),
-    matrices: wideMatrices(architecture, DEFAULT_LORA_CONFIG, (linear) => {
-      const dims = linearDims(architecture, linear);
-      return randoms(random, dims.in * dims.out, 2 / Math.sqrt(dims.in));
+    matrices: wideMatrices(architecture, defaultLora(architecture), ({ linear, numRows }) => {
+      const { in: width } = linearDims(architecture, linear);
+      return randoms(random, width * numRows, 2 / Math.sqrt(width));
     }),
     normsAfter: norms('after'),
     bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
@@ -71,6 +73,6 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
     blocks: Array.from({ length: numLayers }, block),
     outputNorm: norm(hiddenSize).map((value) => value / architecture.logitScale),
     output,
-    ropeFactors: null,
+    ropeFactors: architecture.longRope === null ? null : randoms(random, architecture.rotatedSize / 2, 0.5, 1.5),
   };
 }

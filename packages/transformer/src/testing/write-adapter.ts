@@ -1,7 +1,7 @@
 import { writeGguf } from '@trainyard/native';
-import { linearDims, type Architecture } from '../model/architecture.ts';
+import { linearDims, linearNames, type Architecture } from '../model/architecture.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
-import { LINEAR_NAMES, type LinearName, type LoraHalf } from '../model/lora-config.ts';
+import type { LinearName, LoraHalf } from '../model/lora-config.ts';
 
 /**
  * Writes an adapter file in llama.cpp's format.
@@ -15,7 +15,7 @@ export function writeAdapter(
   options: { readonly rank: number; readonly alpha: number; readonly linears?: readonly LinearName[] },
   valueOf: (half: LoraHalf, index: number) => number,
 ): string {
-  const { rank, alpha, linears = LINEAR_NAMES } = options;
+  const { rank, alpha, linears = linearNames(architecture) } = options;
   const half = (name: LoraHalf, length: number) => Float32Array.from({ length }, (_, index) => valueOf(name, index));
   const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
     linears.flatMap((linear) => {
