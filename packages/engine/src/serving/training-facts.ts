@@ -1,11 +1,15 @@
 import { GgufFile } from '@trainyard/native';
-import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
+import { linearNames, type LinearName, readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
 
 export interface TrainingFacts {
   /** Reason why the model cannot be trained; null if it can. */
   readonly untrainable: string | null;
   /** Transformer blocks; null if it cannot be trained. */
   readonly numLayers: number | null;
+  /** Linear layers of a block that can have adapters; null if it cannot be trained. */
+  readonly linears: readonly LinearName[] | null;
+  /** Longest sequence that rope factors for short contexts allow, tokens; null without such factors. */
+  readonly shortContext: number | null;
   readonly parameters: ParameterCounts;
 }
 
@@ -20,9 +24,17 @@ export function trainingFacts(path: string): TrainingFacts {
   using file = GgufFile.open(path);
   const parameters = countParameters(file);
   try {
-    return { untrainable: null, numLayers: readArchitecture(file).numLayers, parameters };
+    const architecture = readArchitecture(file);
+    return {
+      untrainable: null,
+      numLayers: architecture.numLayers,
+      linears: linearNames(architecture),
+      shortContext: architecture.longRope?.originalContext ?? null,
+      parameters,
+    };
   } catch (error) {
-    if (error instanceof UnsupportedModelError) return { untrainable: error.message, numLayers: null, parameters };
+    if (error instanceof UnsupportedModelError)
+      return { untrainable: error.message, numLayers: null, linears: null, shortContext: null, parameters };
     throw error;
   }
 }

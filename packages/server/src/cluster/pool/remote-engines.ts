@@ -81,12 +81,21 @@ export class RemoteEngines implements InferenceBackend {
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
     const models = this.#engines.facts.map(
-      ({ id, contextLength, vocabSize, untrainable, numLayers = null, maxLoraRank = null }): BaseModel => ({
+      ({
+        id,
+        contextLength,
+        vocabSize,
+        untrainable,
+        numLayers = null,
+        linears = null,
+        maxLoraRank = null,
+      }): BaseModel => ({
         id,
         contextLength,
         vocabSize,
         ...(untrainable === undefined ? {} : { untrainable }),
         ...(numLayers === null ? {} : { numLayers }),
+        ...(linears === null ? {} : { linears }),
         ...(maxLoraRank === null ? {} : { maxLoraRank }),
       }),
     );

@@ -17,7 +17,10 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
-interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable' | 'numLayers' | 'parameters'> {
+interface TextOfGuest extends Pick<
+  ServedModel,
+  'architecture' | 'untrainable' | 'numLayers' | 'linears' | 'shortContext' | 'parameters'
+> {
   readonly text: TextHalf;
 }
 
@@ -64,7 +67,10 @@ async function standOn(
   {
     policy = 'priority',
     ...file
-  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable' | 'numLayers' | 'parameters'> & {
+  }: Pick<
+    ServedModel,
+    'path' | 'architecture' | 'untrainable' | 'numLayers' | 'linears' | 'shortContext' | 'parameters'
+  > & {
     policy?: SchedulingPolicy | undefined;
   },
 ): Promise<OpenedText> {
@@ -75,6 +81,13 @@ async function standOn(
     await backend.close();
     throw new Error(
       `Vocabulary mismatch: the sampling server has ${tokens.vocabSize} tokens, the model file ${tokenizer.vocabSize}. Serve the same model on both`,
+    );
+  }
+  const { shortContext = null } = file;
+  if (shortContext !== null && tokens.limits.maxContextTokens > shortContext) {
+    await backend.close();
+    throw new Error(
+      `The sampling server has a context of ${tokens.limits.maxContextTokens} tokens, so it uses this model's rope factors for long contexts; training uses those for up to ${shortContext}. Start vLLM with --max-model-len ${shortContext}`,
     );
   }
   const engine = new TextEngine({ ...text.prompt, tokens, constraints: text.constraints, policy });

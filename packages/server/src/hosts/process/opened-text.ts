@@ -1,5 +1,6 @@
 import type { BackendHealth } from '@trainyard/backend';
 import type { ParameterCounts } from '@trainyard/engine';
+import type { LinearName } from '@trainyard/trainer';
 import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
 
 import type { CoreUse } from '../computing/compute-arbiter.ts';
@@ -15,6 +16,10 @@ export interface ServedModel {
   readonly untrainable?: string | null;
   /** Transformer blocks. Null or absent: unknown. */
   readonly numLayers?: number | null;
+  /** Linear layers of a block that can have adapters. Null or absent: unknown. */
+  readonly linears?: readonly LinearName[] | null;
+  /** Longest sequence that rope factors for short contexts allow, tokens. Null or absent: none. */
+  readonly shortContext?: number | null;
   /** Absent: unknown. */
   readonly parameters?: ParameterCounts;
   /** Largest adapter rank. Null or absent: no known limit. */

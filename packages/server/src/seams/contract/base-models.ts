@@ -1,5 +1,6 @@
 import { briefly } from '@trainyard/protocol';
 import type { Model } from '@trainyard/store';
+import type { LinearName } from '@trainyard/trainer';
 
 import { RequestError } from '../faults/request-error.ts';
 
@@ -11,6 +12,8 @@ export interface BaseModel {
   readonly untrainable?: string | null;
   /** Transformer blocks, which settings of adapters name. Null or absent: unknown. */
   readonly numLayers?: number | null;
+  /** Linear layers of a block that can have adapters. Null or absent: unknown. */
+  readonly linears?: readonly LinearName[] | null;
   /** Largest adapter rank for sampling. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
 }

@@ -8,8 +8,9 @@ import {
 } from '@trainyard/protocol';
 import type { LoraShape, Model, TrainerLimits } from '@trainyard/store';
 import {
+  ALL_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
-  LINEAR_NAMES,
+  FUSED_LINEAR_NAMES,
   type LinearName,
   type ModulePattern,
   targetModule,
@@ -31,14 +32,16 @@ const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 export function readLoraShape(
   wire: LoraRequest | null | undefined,
   limits: Pick<TrainerLimits, 'alpha' | 'maxRank'> | null,
-  base: Pick<BaseModel, 'id' | 'numLayers'>,
+  base: Pick<BaseModel, 'id' | 'numLayers' | 'linears'>,
 ): LoraShape {
   if (wire) refuseUnsupportedAdapter(wire, base);
   const rank = wire?.rank ?? Math.min(DEFAULT_LORA_CONFIG.rank, limits?.maxRank ?? Infinity);
   const isRankStabilised = wire?.use_rslora === true;
   // A rank-stabilised adapter has one alpha for all ranks.
   const byDefault = isRankStabilised ? DEFAULT_LORA_CONFIG.alpha : rank * DEFAULT_SCALE;
-  const targets = readTargets(wire?.targets);
+  const linears = base.linears ?? DEFAULT_LORA_CONFIG.targets;
+  const targets = readTargets(wire?.targets, linears);
+  if (base.linears) refuseAbsentLayers(targets, base.linears, base.id);
   return {
     rank,
     alpha: wire?.alpha ?? limits?.alpha ?? byDefault,
@@ -77,12 +80,14 @@ const given = <Name extends string>(name: Name, pattern: ModulePattern | null) =
  */
 export function contradictions(wire: LoraRequest, shape: LoraShape, owner: string): ValidationItem[] {
   const targets = shape.targets as readonly LinearName[];
+  const isFused = targets.some((name) => name === 'qkv' || name === 'gateUp');
+  const linears = isFused ? FUSED_LINEAR_NAMES : DEFAULT_LORA_CONFIG.targets;
   const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
     wire[name] ? JSON.stringify(readModulePattern(name, wire[name], { targets }) ?? {}) : null;
   const asked: Record<string, unknown> = {
     rank: wire.rank,
     alpha: wire.alpha,
-    targets: wire.targets ? toTargets(readTargets(wire.targets)).join(', ') : null,
+    targets: wire.targets ? toTargets(readTargets(wire.targets, linears)).join(', ') : null,
     use_rslora: wire.use_rslora,
     rank_pattern: patternOf('rank_pattern'),
     alpha_pattern: patternOf('alpha_pattern'),
@@ -127,18 +132,28 @@ export function toLoraShapeObject(lora: LoraShape): NonNullable<AdapterObject['l
   };
 }
 
-/** In the order in which a block applies them, which is that of the adapter's files. */
-function readTargets(wire: LoraRequest['targets']): readonly LinearName[] {
-  if (wire === undefined || wire === null || wire === ALL_LINEAR) return DEFAULT_LORA_CONFIG.targets;
+function refuseAbsentLayers(targets: readonly LinearName[], linears: readonly LinearName[], id: string): void {
+  const absent = targets.filter((name) => !linears.includes(name));
+  if (absent.length === 0) return;
+  const msg = `Input should be among ${toTargets(linears).join(', ')}: the base model \`${id}\` has no ${toTargets(absent).join(', ')}`;
+  throw RequestError.invalid([{ loc: ['body', 'lora', 'targets'], msg, type: 'value_error' }]);
+}
+
+/**
+ * In the order in which a block applies them, which is that of the adapter's files.
+ * @param linears all linear layers of a block
+ */
+function readTargets(wire: LoraRequest['targets'], linears: readonly LinearName[]): readonly LinearName[] {
+  if (wire === undefined || wire === null || wire === ALL_LINEAR) return linears;
   const targets: readonly string[] = typeof wire === 'string' ? [wire] : wire;
   if (new Set(targets).size < targets.length) {
     throw RequestError.invalid([
       { loc: ['body', 'lora', 'targets'], msg: 'Input should name each layer once', type: 'value_error' },
     ]);
   }
-  return LINEAR_NAMES.filter((name) => targets.includes(targetModule(name)));
+  return ALL_LINEAR_NAMES.filter((name) => targets.includes(targetModule(name)));
 }
 
 export function toTargets(targets: readonly string[]): string[] {
-  return LINEAR_NAMES.filter((name) => targets.includes(name)).map(targetModule);
+  return ALL_LINEAR_NAMES.filter((name) => targets.includes(name)).map(targetModule);
 }

@@ -1,6 +1,6 @@
 import { briefly } from '@trainyard/protocol';
 import {
-  LINEAR_NAMES,
+  ALL_LINEAR_NAMES,
   type LinearName,
   modulePattern,
   type ModulePattern,
@@ -39,7 +39,7 @@ export function readModulePattern(
       throw RequestError.invalid([{ loc: ['body', 'lora', name, key.slice(0, 100)], msg, type: 'value_error' }]);
     };
     const [, index, parent, module] = KEY.exec(key) ?? [];
-    const linear = LINEAR_NAMES.find((one) => targetModule(one) === module);
+    const linear = ALL_LINEAR_NAMES.find((one) => targetModule(one) === module);
     if (linear === undefined || (parent !== undefined && parent !== parentModule(linear)))
       return refuse('should be a layer such as `q_proj`, or a path such as `layers.3.self_attn.q_proj`');
     if (!targets.includes(linear)) refuse(`selects no module: \`${module}\` is not in \`targets\``);

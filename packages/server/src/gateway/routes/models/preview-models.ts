@@ -99,7 +99,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
     options: {
       entity: string;
       entityId: string;
-      base: Pick<BaseModel, 'id' | 'numLayers'>;
+      base: Pick<BaseModel, 'id' | 'numLayers' | 'linears'>;
       limits: TrainerLimits | null;
     },
   ): Promise<ModelStart> {
