@@ -158,9 +158,7 @@ describe('two processes on PostgreSQL', () => {
     expect(second.ends).toEqual(['response.failed']);
     const overlap = first.events.slice(10);
     expect(second.events.slice(0, overlap.length)).toEqual(overlap);
-    await expect
-      .poll(async () => await at(two).retrieve(polled), { timeout: 30_000, interval: 500 })
-      .toMatchObject(LOST);
+    await expect.poll(async () => await at(two).retrieve(polled), { interval: 500 }).toMatchObject(LOST);
     const whole = await replayed(two, id);
     expect([whole.events.slice(10), whole.ends]).toEqual([second.events, ['response.failed']]);
 
@@ -191,7 +189,7 @@ describe('two processes on PostgreSQL', () => {
     expect(await at(two).cancel(cancelled.id)).toMatchObject({ status: 'cancelled' });
     expect(await cancelled.ended).toBe('whole');
     expect(cancelled.ends).toEqual([]);
-    await expect.poll(() => running(one), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => running(one)).toBe(0);
     for (const service of [one, two]) {
       expect((await at(service).retrieve(cancelled.id)).status).toBe('cancelled');
       expect((await replayed(service, cancelled.id)).ends).toEqual([]);
@@ -202,7 +200,7 @@ describe('two processes on PostgreSQL', () => {
     await at(two).delete(deleted.id);
     expect(await deleted.ended).toBe('whole');
     expect(deleted.ends).toEqual([]);
-    await expect.poll(() => running(one), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => running(one)).toBe(0);
     for (const service of [one, two])
       await expect(at(service).retrieve(deleted.id)).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   }, 200_000);
@@ -216,7 +214,7 @@ describe('two processes on PostgreSQL', () => {
       await hasRead(second, 20);
       const done = await begin(one, { max_output_tokens: 4 });
       const ended = async () => (await at(one).retrieve(done)).status;
-      await expect.poll(ended, { timeout: 30_000, interval: 20 }).toBe('incomplete');
+      await expect.poll(ended, { interval: 20 }).toBe('incomplete');
       // This one ends while the database is away.
       const brief = await begin(one, { max_output_tokens: 40 });
       await cluster[how]();
@@ -230,9 +228,7 @@ describe('two processes on PostgreSQL', () => {
       expect(second.events).toEqual(first.events.slice(10));
       for (const service of [one, two]) {
         expect((await at(service).retrieve(done)).status).toBe('incomplete');
-        await expect
-          .poll(async () => (await at(service).retrieve(brief)).status, { timeout: 30_000, interval: 500 })
-          .toBe('incomplete');
+        await expect.poll(async () => (await at(service).retrieve(brief)).status, { interval: 500 }).toBe('incomplete');
         expect((await replayed(service, first.id)).events).toEqual(first.events);
         const last = first.events.at(-1);
         assert(last?.type === 'response.incomplete');

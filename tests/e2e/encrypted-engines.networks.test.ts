@@ -121,7 +121,7 @@ test('through either proxy a seed gives the same tokens, streams arrive as gener
     // The other is unreachable meanwhile, so that this one gets it.
     const other = name === 'bytes' ? 'nginx' : 'bytes';
     network.cut(api.machine, machineOf(other));
-    await expect.poll(async () => (await engineMembers(api)).get(other)!.state, { timeout: 30_000 }).toBe('down');
+    await expect.poll(async () => (await engineMembers(api)).get(other)!.state).toBe('down');
     const body = chat('the same', { seed: 7, max_tokens: 64, temperature: 0.9, logprobs: true });
     const answer = await api.ask('/chat/completions', body);
     expect(answer.status).toBe(200);
@@ -140,18 +140,18 @@ test('through either proxy a seed gives the same tokens, streams arrive as gener
       await short.end;
       return (performance.now() - first) / (performance.now() - begun);
     };
-    await expect.poll(shareBehindFirst, { timeout: 20_000 }).toBeGreaterThan(0.5);
+    await expect.poll(shareBehindFirst).toBeGreaterThan(0.5);
     // Leaving ends the request at the engine, and its proxy must disconnect, too.
     const left = await openedStream(api, chat('leaving', { max_tokens: 4_000 }));
     await expect.poll(numRequests).toBe(1);
     left.leave();
-    await expect.poll(numRequests, { timeout: 10_000 }).toBe(0);
+    await expect.poll(numRequests).toBe(0);
     // Larger than nginx's default limit.
     const long = await api.ask('/tokenize', { model: BASE, prompt: 'word '.repeat(300_000) });
     expect(long.status).toBe(200);
     expect(((await long.json()) as { count: number }).count).toBeGreaterThan(300_000);
     network.heal();
-    await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
+    await expect.poll(() => states(api)).toEqual(['up', 'up']);
   }
   expect(distinct.size).toBe(1);
 
@@ -206,12 +206,12 @@ test('a certificate for another machine gets no request', async () => {
   await proxies.get('bytes')!.stop();
   await startProxy('bytes', 'nginx');
   await expect
-    .poll(async () => (await engineMembers(api)).get('bytes')!.trouble, { timeout: 30_000 })
+    .poll(async () => (await engineMembers(api)).get('bytes')!.trouble)
     .toContain('ERR_TLS_CERT_ALTNAME_INVALID');
   expect(await chats(8, 'another name')).toEqual(all(8));
   await proxies.get('bytes')!.stop();
   await startProxy('bytes');
-  await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
+  await expect.poll(() => states(api)).toEqual(['up', 'up']);
 }, 100_000);
 
 test('a proxy that ends no handshake delays a request by seconds only', async () => {
@@ -223,7 +223,7 @@ test('a proxy that ends no handshake delays a request by seconds only', async ()
   expect(api.says(`${urlOf('bytes')} accepted no connection within 3000 ms`)).toBe(true);
   console.log(`24 chats without handshakes: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   process.kill(proxies.get('bytes')!.pid, 'SIGUSR2');
-  await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
+  await expect.poll(() => states(api)).toEqual(['up', 'up']);
 }, 100_000);
 
 test.each(['bytes', 'nginx'])(
@@ -244,7 +244,7 @@ test.each(['bytes', 'nginx'])(
       if (error !== null) expect(error.code).toBe('engine.host_lost');
     }
     await startEngine(name);
-    await expect.poll(() => states(api), { timeout: 30_000 }).toEqual(['up', 'up']);
+    await expect.poll(() => states(api)).toEqual(['up', 'up']);
     expect(await chats(8, `again ${name}`)).toEqual(all(8));
   },
   200_000,

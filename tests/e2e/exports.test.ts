@@ -221,7 +221,7 @@ describe('an export', () => {
 
   it('an export interrupted by a crash of the service runs again and ends once', { timeout: 240_000 }, async () => {
     const { id } = await client.exports.create(modelId, { format: 'merged-safetensors' });
-    await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => staged().length).toBe(1);
     expect(childrenOf(service.pid)).toHaveLength(3);
     process.kill(service.pid, 'SIGKILL');
     await service.stop();
@@ -249,7 +249,7 @@ describe('an export', () => {
       const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(service.pid)], { encoding: 'utf8' });
       return Number(/^\s*(\d+).*transfer-host/m.exec(stdout)?.[1] ?? 0);
     };
-    await expect.poll(host, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(host).toBeGreaterThan(0);
     process.kill(host(), 'SIGKILL');
     for (const { id } of [doomed, next]) expect((await client.exports.wait(modelId, id)).status).toBe('succeeded');
     expect(service.output()).toMatch(/it was killed \(SIGKILL\)/);
@@ -261,7 +261,7 @@ describe('an export', () => {
     const base = (await client.servedModels.list()).data[0]!.id;
     const { id: doomedId } = await client.models.register({ project: 'out', name: 'doomed', base_model: base });
     const { id } = await client.exports.create(doomedId, { format: 'merged-gguf' });
-    await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => staged().length).toBe(1);
     await client.models.delete(doomedId);
     await expect(client.exports.retrieve(doomedId, id)).rejects.toMatchObject({ status: 404 });
     expect([...kept('exports'), ...staged()]).toEqual([]);

@@ -225,7 +225,7 @@ describe('roles', () => {
   test('two API processes, two engines and a trainer start with the commands of the page, and train a step', async () => {
     await Promise.all(['api1', 'engine1', 'engine2'].map(start));
     await Promise.all(['api2', 'trainer1'].map(start));
-    await expect.poll(() => balancer.numReady, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => balancer.numReady).toBe(2);
     expect(await client().trainingJobs.gradientSteps(await submit(1))).toHaveLength(1);
     expect(await chat('agent')).toBe(200);
   }, 300_000);
@@ -245,7 +245,7 @@ describe('roles', () => {
       for (const name of ['trainer1', 'engine1', 'engine2', 'api1', 'api2']) {
         await end(name, 'SIGTERM');
         await start(name);
-        if (name.startsWith('api')) await expect.poll(() => balancer.numReady, { timeout: 30_000 }).toBe(2);
+        if (name.startsWith('api')) await expect.poll(() => balancer.numReady).toBe(2);
       }
     } finally {
       isOver = true;
@@ -260,7 +260,7 @@ describe('roles', () => {
     const jobId = await submit(6);
     for (const name of ['engine1', 'trainer1', 'api1']) {
       await end(name, 'SIGKILL');
-      await expect.poll(() => chat('agent').catch(() => 0), { timeout: 30_000 }).toBe(200);
+      await expect.poll(() => chat('agent').catch(() => 0)).toBe(200);
       await start(name);
     }
     expect(await client().trainingJobs.gradientSteps(jobId)).toHaveLength(6);
@@ -297,9 +297,9 @@ describe('roles', () => {
     expect(existsSync(join(scratch, 'restored/trainyard.sqlite'))).toBe(true);
     await cluster.goAway();
     expect(await chat('agent')).toBe(200);
-    await expect.poll(() => balancer.numReady, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => balancer.numReady).toBe(0);
     await cluster.comeBack();
-    await expect.poll(() => balancer.numReady, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => balancer.numReady).toBe(2);
     expect(await chat('agent')).toBe(200);
     for (const name of running.keys()) await end(name, 'SIGTERM');
   }, 300_000);

@@ -114,15 +114,15 @@ test('while the database is away no process is ready, all of them live, and know
   expect((await chat(BASE, 'another-key'))[0]).toBe(503);
   expect((await send('/preview/models', { project: 'ready', name: 'new', base_model: BASE }))[0]).toBe(503);
   for (const place of places) {
-    await expect.poll(() => statusOf(place, '/readyz'), { timeout: 10_000 }).toBe(503);
+    await expect.poll(() => statusOf(place, '/readyz')).toBe(503);
     expect(await statusOf(place, '/livez')).toBe(200);
   }
   const health = (await (await fetch(`${apiPlace()}/health`)).json()) as Health;
   expect(health).toMatchObject({ status: 'degraded', parts: { database: { is_up: false }, trainers: null } });
   expect(await figures(engine.healthUrl)).toMatch(/^trainyard_ready\{[^}]*\} 0$/m);
   await cluster.comeBack();
-  for (const place of places) await expect.poll(() => statusOf(place, '/readyz'), { timeout: 30_000 }).toBe(200);
-  await expect.poll(() => chat('agent'), { timeout: 10_000 }).toEqual([200, null]);
+  for (const place of places) await expect.poll(() => statusOf(place, '/readyz')).toBe(200);
+  await expect.poll(() => chat('agent')).toEqual([200, null]);
 }, 120_000);
 
 test('an API process that shuts down first reports it: its port answers during the grace period, then closes', async () => {
@@ -139,6 +139,6 @@ test('an API process that shuts down first reports it: its port answers during t
   expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close']);
   expect(performance.now() - startedAt).toBeLessThan(GRACE_MS);
   await delay(GRACE_MS - (performance.now() - startedAt));
-  await expect.poll(() => statusOf(apiPlace(), '/livez'), { timeout: 5_000 }).toBeNull();
-  await expect.poll(() => isAlive(api.pid), { timeout: 30_000 }).toBe(false);
+  await expect.poll(() => statusOf(apiPlace(), '/livez')).toBeNull();
+  await expect.poll(() => isAlive(api.pid)).toBe(false);
 }, 60_000);

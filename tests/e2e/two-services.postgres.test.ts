@@ -60,7 +60,7 @@ test('they start together on an empty database; a job of a killed one is finishe
     expect(await two.trainingJobs.gradientSteps(short.id)).toHaveLength(1);
     for (const client of clients)
       await expect
-        .poll(async () => (await client.hosts.read()).sampling.hosts.flatMap(({ steps }) => steps), { timeout: 30_000 })
+        .poll(async () => (await client.hosts.read()).sampling.hosts.flatMap(({ steps }) => steps))
         .toContainEqual(expect.objectContaining({ model: 'local/pg/ahead', step: 1 }));
     // Records of choices from one are found by the other, where the job is created.
     const job = await two.trainingJobs.create({

@@ -93,18 +93,18 @@ async function submitted(name: string): Promise<TrainingJob> {
 /** Starts a job and cancels it from the other process. @returns milliseconds until the machine left it */
 async function cancelByOther(name: string): Promise<number> {
   const job = await submitted(name);
-  await expect.poll(() => work.runs.at(-1)?.jobId, { timeout: 10_000 }).toBe(job.id);
+  await expect.poll(() => work.runs.at(-1)?.jobId).toBe(job.id);
   const run = work.runs.at(-1)!;
   const cancelledAt = performance.now();
   await api.jobs.cancel(job.id, 'enough');
-  await expect.poll(() => run.endedAt, { timeout: 10_000, interval: 5 }).not.toBeNull();
+  await expect.poll(() => run.endedAt, { interval: 5 }).not.toBeNull();
   expect(work.lease?.signal.reason).toMatchObject({ code: 'store.lease_lost' });
   return run.endedAt! - cancelledAt;
 }
 
 test('a notification has it let go at once, and without any it lets go when it looks', async () => {
   machine.start();
-  await expect.poll(() => numWakes, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(() => numWakes).toBeGreaterThan(0);
   const told = await cancelByOther('told');
   expect(numWakes).toBeGreaterThan(1);
 
@@ -124,7 +124,7 @@ test('notifications that come twice, late and for nothing change nothing', async
   machine.start();
   psql('create trigger feed_is_told_twice after insert on feed for each row execute function feed_is_told()');
   const job = await submitted('kept');
-  await expect.poll(() => work.runs.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => work.runs.length).toBe(1);
   const told = "select pg_notify('trainyard', current_schema()) from generate_series(1, 500)";
   for (let burst = 0; burst < 10; burst++) {
     psql(told);
@@ -135,7 +135,7 @@ test('notifications that come twice, late and for nothing change nothing', async
   expect(await api.jobs.get(job.id)).toMatchObject({ status: 'running', numAttempts: 1 });
 
   await api.jobs.cancel(job.id, 'enough');
-  await expect.poll(() => work.runs[0]?.endedAt, { timeout: 10_000 }).not.toBeNull();
+  await expect.poll(() => work.runs[0]?.endedAt).not.toBeNull();
   psql(told);
   await cancelByOther('next');
   expect(work.runs).toHaveLength(2);

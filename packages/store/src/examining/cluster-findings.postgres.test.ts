@@ -69,7 +69,7 @@ test('connections are counted, and a missing reserve for another process is repo
   await queryServer(url.href, 'create role few login connection limit 4; grant create on database postgres to few');
   const connections = async () => (await look(url.href)).find(({ name }) => name === 'database_connections');
   // The server takes a moment to end the connections of the previous test.
-  await expect.poll(connections, { timeout: 10_000 }).toMatchObject({
+  await expect.poll(connections).toMatchObject({
     subject: expect.stringMatching(/^\d+ of \d+ connections are in use, 0 of them Trainyard's$/),
     problem: null,
   });

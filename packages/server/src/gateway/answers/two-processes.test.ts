@@ -80,7 +80,7 @@ test('both processes report the sum of the tokens they sampled', async () => {
   for (const server of [one, two]) {
     const usage = async () => (await server.request('GET', '/v1/preview/usage')).json<UsageListObject>().data[0];
     // The other process writes its rest within milliseconds.
-    await expect.poll(async () => (await usage())?.num_requests, { timeout: 10_000 }).toBe(3);
+    await expect.poll(async () => (await usage())?.num_requests).toBe(3);
     const all = (await usage())!;
     expect(all.prompt_tokens + all.completion_tokens).toBe(expected);
   }

@@ -106,7 +106,7 @@ test('a write that failed is repeated, until the last event is known', async () 
   batches.add(event(1));
   await batches.settled();
   store.isAway = false;
-  await expect.poll(() => store.numbers, { timeout: 5_000 }).toEqual([1]);
+  await expect.poll(() => store.numbers).toEqual([1]);
   store.isAway = true;
   batches.add(event(2));
   await batches.settled();

@@ -64,7 +64,7 @@ test('the newest step of each model is loaded once its row is written, and steps
   fake.add('checkpoint_created', 'deleted', 1);
   fake.add('checkpoint_created', 'own', 1);
   fake.wake();
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 60_000 });
   const calls = publish.mock.calls.map(([base, step]) => [base, step]);
   expect(calls).toEqual([
     ['base of one', { digest: 'digest of one 2', directoryKey: 'checkpoints/one-2' }],
@@ -82,7 +82,7 @@ test('more events than one read are all followed', async () => {
   for (let index = 0; index < 450; index++) fake.add('gradient_step', 'one');
   fake.add('checkpoint_created', 'one', 3);
   fake.wake();
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 60_000 });
 });
 
 test('a step that cannot be loaded is logged and left to its first request; later steps are loaded', async () => {
@@ -95,11 +95,11 @@ test('a step that cannot be loaded is logged and left to its first request; late
   await settled();
   fake.add('checkpoint_created', 'one', 1);
   fake.wake();
-  await vi.waitFor(() => expect(logged).toHaveLength(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(logged).toHaveLength(1), { timeout: 60_000 });
   expect(logged[0]).toBe('step 1 of model one is loaded at its first request: the rank is too large');
   fake.add('checkpoint_created', 'one', 2);
   fake.wake();
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 60_000 });
 });
 
 test('events that come while a step is loaded are read after it', async () => {
@@ -110,11 +110,11 @@ test('events that come while a step is loaded are read after it', async () => {
   await settled();
   fake.add('checkpoint_created', 'one', 1);
   fake.wake();
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 60_000 });
   fake.add('checkpoint_created', 'two', 1);
   fake.wake();
   loading.resolve(null);
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(2), { timeout: 60_000 });
 });
 
 test('stopping does not wait for a loading that hangs', async () => {
@@ -124,6 +124,6 @@ test('stopping does not wait for a loading that hangs', async () => {
   await settled();
   fake.add('checkpoint_created', 'one', 1);
   fake.wake();
-  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(publish).toHaveBeenCalledTimes(1), { timeout: 60_000 });
   await stops.pop()!();
 });

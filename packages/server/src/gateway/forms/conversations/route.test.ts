@@ -61,7 +61,7 @@ async function respond(fields: Record<string, unknown> = {}): Promise<Response> 
 
 async function ended(id: string): Promise<Response> {
   const read = async () => (await server.request('GET', `/v1/responses/${id}`)).json<Response>();
-  await expect.poll(async () => (await read()).status, { timeout: 10_000 }).not.toMatch(/queued|in_progress/);
+  await expect.poll(async () => (await read()).status).not.toMatch(/queued|in_progress/);
   return await read();
 }
 
@@ -319,7 +319,7 @@ describe('conversation of a response', () => {
     const { id: cancelled } = await respond({ ...fields, background: true });
     const answer = await other.request('POST', `/v1/responses/${cancelled}/cancel`);
     expect(answer.json<Response>()).toMatchObject({ status: 'cancelled', conversation: { id } });
-    await expect.poll(async () => (await server.store.keptAnswers.listOwn()).length, { timeout: 5_000 }).toBe(0);
+    await expect.poll(async () => (await server.store.keptAnswers.listOwn()).length).toBe(0);
     expect(await itemsOf(id)).toEqual([]);
   });
 
