@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { findBrowser } from './lib/browser.mjs';
 import { COUNTS_FILE_VARIABLE, countLine, slowestLines } from './lib/count-reporter.mjs';
 import { findPostgres } from './lib/postgres.mjs';
+import { runFailedAgain } from './lib/second-run.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
 import { hasTorchEnvironment } from './lib/torch-environment.mjs';
 import { makeTestFolder } from './lib/test-folder.mjs';
@@ -27,9 +28,11 @@ const { flags, filters } = readArguments(process.argv.slice(2));
 const isWhole = filters.length === 0 && flags.size > 0;
 const folder = makeTestFolder();
 try {
-  const countsFile = join(folder, 'counts.json');
-  const exitCode = await runVitest(projectsOf(), countsFile);
-  const counts = readCounts(countsFile, exitCode);
+  const first = await runCounted(projectsOf());
+  const alone = (/** @type {{ project: string, path: string }} */ { project, path }) =>
+    runCounted(['--project', project, '--no-file-parallelism', path]);
+  const last = filters.length === 0 ? await runFailedAgain(first, alone) : { ...first, lines: [] };
+  const { report: counts, exitCode } = last;
   const wantsPython = isWhole || filters.some((filter) => filter.includes('clients'));
   if (wantsPython && !(await hasPythonEnvironment(ROOT))) {
     console.log('\nTHE TESTS WITH PYTHON CLIENTS DID NOT RUN: "node scripts/bootstrap.mjs --python" shows the reason');
@@ -47,6 +50,7 @@ try {
   if (counts.slowest.length > 0) console.log(`\n${slowestLines(counts.slowest)}\n`);
   if (counts.repeated > 0)
     console.log(`${counts.repeated} of the passed tests repeat other tests on another back end or database`);
+  for (const line of last.lines) console.log(line);
   const numRun = counts.passed + counts.failed;
   if (numRun === 0) console.log('\nNo test ran. This counts as a failure.');
   console.log(countLine(counts));
@@ -65,6 +69,14 @@ function readArguments(args) {
 function projectsOf() {
   if (filters.length > 0 || (flags.has('--all') && !flags.has('--rest'))) return filters;
   return SHORT_SET.flatMap((name) => ['--project', flags.has('--rest') ? `!${name}` : name]);
+}
+
+/** @param {string[]} filters @returns {Promise<import('./lib/second-run.mjs').Outcome>} */
+async function runCounted(filters) {
+  const countsFile = join(folder, 'counts.json');
+  rmSync(countsFile, { force: true });
+  const exitCode = await runVitest(filters, countsFile);
+  return { report: readCounts(countsFile, exitCode), exitCode };
 }
 
 /** @param {string[]} filters @param {string} countsFile @returns {Promise<number>} */
@@ -95,6 +107,6 @@ function readCounts(countsFile, exitCode) {
     return JSON.parse(readFileSync(countsFile, 'utf8'));
   } catch {
     // Vitest ended before its report: it found no tests, or crashed. Never report that as zero failures.
-    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, repeated: 0, slowest: [] };
+    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, repeated: 0, slowest: [], failedFiles: [] };
   }
 }

@@ -13,7 +13,8 @@ export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
  * @property {number} repeated passed tests that other projects run too, over another back end or database
  *
  * @typedef {{ path: string, project: string, ms: number }} SlowFile
- * @typedef {TestCounts & { slowest: SlowFile[] }} TestReport
+ * @typedef {{ path: string, project: string, counts: TestCounts }} FailedFile its counts include errors outside any test
+ * @typedef {TestCounts & { slowest: SlowFile[], failedFiles: FailedFile[] }} TestReport
  */
 
 /**
@@ -36,6 +37,30 @@ export function countTests(modules, numUnhandledErrors) {
     if (module.state() === 'failed' && !hasFailed) counts.failed++;
   }
   return counts;
+}
+
+/**
+ * Files with a failed test, hook or an error that Vitest found while they ran.
+ *
+ * @param {readonly TestModule[]} modules
+ * @param {readonly unknown[]} unhandledErrors
+ * @returns {FailedFile[]}
+ */
+export function failedFiles(modules, unhandledErrors) {
+  const left = new Set(unhandledErrors);
+  const failed = [];
+  for (const module of modules) {
+    const own = [...left].filter((error) => pathOf(error) === module.moduleId);
+    for (const error of own) left.delete(error);
+    const counts = countTests([module], own.length);
+    if (counts.failed > 0) failed.push({ path: module.relativeModuleId, project: module.project.name, counts });
+  }
+  return failed;
+}
+
+/** @param {unknown} error @returns {unknown} absolute path of the file that ran, where Vitest knows it */
+function pathOf(error) {
+  return typeof error === 'object' && error !== null && 'VITEST_TEST_PATH' in error ? error.VITEST_TEST_PATH : null;
 }
 
 /** Projects whose files are also in the project `unit`. */
@@ -90,7 +115,11 @@ export default class CountReporter {
     const path = process.env[COUNTS_FILE_VARIABLE];
     if (!path) return;
     /** @type {TestReport} */
-    const report = { ...countTests(modules, unhandledErrors.length), slowest: slowestFiles(modules) };
+    const report = {
+      ...countTests(modules, unhandledErrors.length),
+      slowest: slowestFiles(modules),
+      failedFiles: failedFiles(modules, unhandledErrors),
+    };
     writeFileSync(path, JSON.stringify(report));
   }
 }

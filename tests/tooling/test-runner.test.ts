@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { countLine, COUNTS_FILE_VARIABLE, slowestLines } from '../../scripts/lib/count-reporter.mjs';
+import {
+  countLine,
+  COUNTS_FILE_VARIABLE,
+  type FailedFile,
+  slowestLines,
+  type TestReport,
+} from '../../scripts/lib/count-reporter.mjs';
+import { runFailedAgain } from '../../scripts/lib/second-run.mjs';
 import { makeTestFolder } from '../../scripts/lib/test-folder.mjs';
 import { REPOSITORY, runProgram, runScript } from './support/run-script.ts';
 
@@ -28,6 +35,12 @@ test('the counts add up over projects, and a file that does not load is a failur
   console.log(`the fixture's two projects gave ${countLine(counts)}`);
   // Twice 2 passed, 1 failed, 3 skipped (one todo); once a file that cannot be loaded.
   expect(counts).toMatchObject({ passed: 4, failed: 3, skipped: 6 });
+  const failures = counts.failedFiles.map((file: FailedFile) => [file.project, file.path, file.counts.failed]);
+  expect(failures.toSorted()).toEqual([
+    ['first', 'outcomes.case.ts', 1],
+    ['first', 'unloadable.case.ts', 1],
+    ['second', 'outcomes.case.ts', 1],
+  ]);
   const paths = counts.slowest.map(({ path }: { path: string }) => path);
   expect(paths.length).toBeGreaterThan(1);
   const times = counts.slowest.map(({ ms }: { ms: number }) => ms);
@@ -37,6 +50,50 @@ test('the counts add up over projects, and a file that does not load is a failur
   paths.forEach((path: string, index: number) => expect(lines[index + 1]).toContain(path));
   expect(countLine(counts)).toBe('4 passed, 3 failed, 6 skipped');
   expect(exitCode).toBe(1);
+});
+
+const report = (counts: object, files: FailedFile[] = []): TestReport => ({
+  passed: 0,
+  failed: 0,
+  skipped: 0,
+  repeated: 0,
+  slowest: [],
+  ...counts,
+  failedFiles: files,
+});
+const failedFile = (path: string): FailedFile => ({
+  path,
+  project: 'unit',
+  counts: report({ passed: 3, failed: 2, skipped: 1 }),
+});
+
+test.each([
+  [
+    'passes alone',
+    'passed alone: it depends on the load',
+    { passed: 5, skipped: 1 },
+    0,
+    '15 passed, 0 failed, 2 skipped',
+  ],
+  ['fails alone too', 'failed alone too', { passed: 4, failed: 1, skipped: 1 }, 1, '14 passed, 1 failed, 2 skipped'],
+  ['does not run alone', 'failed alone too', {}, 0, '10 passed, 0 failed, 1 skipped'],
+])('a file that failed next to others and %s is named, with its second counts', async (...cases) => {
+  const [, result, second, code, line] = cases;
+  const first = { report: report({ passed: 13, failed: 2, skipped: 2 }, [failedFile('a.test.ts')]), exitCode: 1 };
+  const outcome = await runFailedAgain(first, () => Promise.resolve({ report: report(second), exitCode: code }));
+  expect(countLine(outcome.report)).toBe(line);
+  expect(outcome.exitCode === 0).toBe(result.startsWith('passed'));
+  expect(outcome.lines).toEqual([`RAN AGAIN  unit  a.test.ts: 2 failed next to others, ${result}`]);
+});
+
+test.each([
+  ['no test failed', report({ passed: 13 })],
+  ['an error belongs to no file', report({ failed: 3 }, [failedFile('a.test.ts')])],
+  ['many files failed', report({ failed: 8 }, ['a', 'b', 'c', 'd'].map(failedFile))],
+])('nothing runs again if %s', async (_name, counts) => {
+  const first = { report: counts, exitCode: counts.failed };
+  const outcome = await runFailedAgain(first, () => Promise.reject(new Error('a second run')));
+  expect(outcome).toEqual({ ...first, lines: [] });
 });
 
 test('a filter that matches nothing is a failure, and the count line still comes last', async () => {
