@@ -1,17 +1,20 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { ExportObject } from '@trainyard/sdk';
+import type { CheckpointPageQuery, ExportObject } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
 
 const PAGE_SIZE = 100;
 
+/** Filter for checkpoints; omitted fields match all that exist. */
+export type CheckpointFilter = Pick<CheckpointPageQuery, 'removed' | 'min_step' | 'max_step'>;
+
 /** Checkpoints of a model, newest first. */
-export function checkpointsQuery(modelId: string) {
+export function checkpointsQuery(modelId: string, filter: CheckpointFilter = {}) {
   return infiniteQueryOptions({
-    queryKey: ['models', modelId, 'checkpoints'],
+    queryKey: ['models', modelId, 'checkpoints', filter],
     queryFn: ({ signal, pageParam }) =>
-      client.checkpoints.list(modelId, { limit: PAGE_SIZE, order: 'desc', ...pageParam }, { signal }),
+      client.checkpoints.list(modelId, { limit: PAGE_SIZE, order: 'desc', ...filter, ...pageParam }, { signal }),
     initialPageParam: {},
     getNextPageParam: (page) => (page.has_more && page.last_id !== null ? { after: page.last_id } : null),
   });
@@ -19,6 +22,12 @@ export function checkpointsQuery(modelId: string) {
 
 export async function deleteCheckpoint(modelId: string, step: number): Promise<void> {
   await client.checkpoints.delete(modelId, [step]);
+  await queryClient.invalidateQueries({ queryKey: ['models', modelId] });
+}
+
+/** Restores a checkpoint that the retention policy removed, and keeps it from now on. */
+export async function restoreCheckpoint(modelId: string, step: number): Promise<void> {
+  await client.checkpoints.keep(modelId, [step]);
   await queryClient.invalidateQueries({ queryKey: ['models', modelId] });
 }
 

@@ -2,6 +2,7 @@ import './keys-page.css';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKeyObject } from '@trainyard/sdk';
+import { useSearchParams } from 'wouter';
 
 import { client } from '../api/client.ts';
 import { keysQuery, revokeKey } from '../api/keys.ts';
@@ -9,11 +10,13 @@ import { Button } from '../components/button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { dayOf, timeOfDay } from '../components/days.ts';
+import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
 import { formatCount } from '../components/numbers.ts';
+import { KEY_STATES, shownKeys } from './key-filter.ts';
 import { LimitsButton } from './limits-button.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 import { shownName } from '../components/shown-name.ts';
@@ -22,6 +25,8 @@ import { shownName } from '../components/shown-name.ts';
 export function KeysPage() {
   const { data, error } = useQuery(keysQuery);
   const [isMaking, setIsMaking] = useState(false);
+  const [parameters] = useSearchParams();
+  const keys = shownKeys(data?.data ?? [], parameters, client.now());
   return (
     <Page
       title="Keys"
@@ -33,12 +38,33 @@ export function KeysPage() {
     >
       {error === null ? null : <Fault error={error} />}
       {data === undefined ? null : (
-        <DataTable caption="Keys" columns={COLUMNS} rows={data.data.toReversed()} keyOf={({ id }) => id} />
+        <>
+          <div className="filters">
+            <FilterSelect
+              name="state"
+              label="State"
+              options={[['', 'all'], ...KEY_STATES.map((one) => [one, one] as const)]}
+            />
+            <FilterSelect
+              name="scope"
+              label="May"
+              options={[['', 'all'], ...SCOPES.map((one) => [one, one] as const)]}
+            />
+            <FilterText name="q" label="Search names" />
+          </div>
+          {keys.length === 0 ? (
+            <p className="soft">No key matches these filters.</p>
+          ) : (
+            <DataTable caption="Keys" columns={COLUMNS} rows={keys.toReversed()} keyOf={({ id }) => id} />
+          )}
+        </>
       )}
       {isMaking ? <NewKeyDialog onClose={() => setIsMaking(false)} /> : null}
     </Page>
   );
 }
+
+const SCOPES = ['inference', 'training', 'admin'] as const;
 
 const COLUMNS: readonly Column<ApiKeyObject>[] = [
   {

@@ -2,12 +2,21 @@ import './checkpoints-tab.css';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
-import { Link } from 'wouter';
+import { Link, useSearchParams } from 'wouter';
 
-import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
+import {
+  type CheckpointFilter,
+  checkpointsQuery,
+  deleteCheckpoint,
+  EXPORT_FORMATS,
+  exportCheckpoint,
+  restoreCheckpoint,
+} from '../api/checkpoints.ts';
 import { useMay } from '../api/session.ts';
 import { useMorePages } from '../api/more-pages.ts';
+import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
+import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
 import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { Menu, MenuItem } from '../components/actions/menu.tsx';
@@ -20,15 +29,36 @@ const SHOWN = ['train/reward', 'val/reward', 'train/policy_loss', 'train/loss', 
 
 /** All kept steps of a model, with their metrics and actions. */
 export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
-  const list = useInfiniteQuery(checkpointsQuery(model.id));
+  const [parameters] = useSearchParams();
+  const filter = checkpointFilterOf(parameters);
+  const list = useInfiniteQuery(checkpointsQuery(model.id, filter));
   const { data, error } = list;
   const more = useMorePages(list);
   const checkpoints = data?.pages.flatMap((page) => page.data) ?? [];
   const names = SHOWN.filter((name) => checkpoints.some(({ metrics }) => metrics[name] !== undefined)).join(' ');
-  const columns = useMemo(() => columnsOf(model, names === '' ? [] : names.split(' ')), [model, names]);
+  const isRemoved = filter.removed === true;
+  const columns = useMemo(
+    () => columnsOf(model, names === '' ? [] : names.split(' '), isRemoved),
+    [model, names, isRemoved],
+  );
   return (
     <>
+      <div className="filters">
+        <FilterSelect
+          name="state"
+          label="State"
+          options={[
+            ['', 'kept'],
+            ['removed', 'removed, can be restored'],
+          ]}
+        />
+        <FilterText name="from" label="From step" />
+        <FilterText name="to" label="To step" />
+      </div>
       {error === null ? null : <Fault error={error} />}
+      {data !== undefined && checkpoints.length === 0 ? (
+        <p className="soft">No checkpoint matches these filters.</p>
+      ) : null}
       <LongTable
         caption="Checkpoints"
         columns={columns}
@@ -38,13 +68,31 @@ export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
         minWidth={520 + 90 * (names === '' ? 0 : names.split(' ').length)}
         onEnd={more}
       />
-      <CheckpointSizes checkpoints={checkpoints} isWhole={!list.hasNextPage} />
+      <CheckpointSizes checkpoints={checkpoints} isWhole={!list.hasNextPage && Object.keys(filter).length === 0} />
       <ExportTable modelId={model.id} />
     </>
   );
 }
 
-function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongColumn<CheckpointObject>[] {
+/** Filter of the address: `state`, and the steps `from` and `to`; other texts than numbers match all. */
+function checkpointFilterOf(parameters: URLSearchParams): CheckpointFilter {
+  const step = (name: string) => {
+    const text = parameters.get(name) ?? '';
+    return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+  };
+  const [from, to] = [step('from'), step('to')];
+  return {
+    ...(parameters.get('state') === 'removed' ? { removed: true } : {}),
+    ...(from === undefined ? {} : { min_step: from }),
+    ...(to === undefined ? {} : { max_step: to }),
+  };
+}
+
+function columnsOf(
+  model: ModelDetailsObject,
+  names: readonly string[],
+  isRemoved: boolean,
+): LongColumn<CheckpointObject>[] {
   return [
     {
       name: 'Step',
@@ -76,7 +124,14 @@ function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongCol
       name: 'Actions',
       isNameHidden: true,
       width: '270px',
-      cell: ({ step }) => <CheckpointActions model={model} step={step} />,
+      cell: ({ step }) =>
+        isRemoved ? (
+          <ActionButton look="quiet" onAct={() => restoreCheckpoint(model.id, step)}>
+            Restore
+          </ActionButton>
+        ) : (
+          <CheckpointActions model={model} step={step} />
+        ),
     },
   ];
 }
@@ -98,7 +153,7 @@ function CheckpointSizes({ checkpoints, isWhole }: { checkpoints: readonly Check
   if (total === 0) return null;
   return (
     <p className="soft">
-      {isWhole ? 'All checkpoints' : `The newest ${checkpoints.length} checkpoints`}: {formatMegabytes(total)},{' '}
+      {isWhole ? 'All checkpoints' : `These ${checkpoints.length} checkpoints`}: {formatMegabytes(total)},{' '}
       {formatMegabytes(sum('optimizer_bytes'))} of it optimizer state
     </p>
   );

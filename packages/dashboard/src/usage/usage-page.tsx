@@ -3,17 +3,21 @@ import { useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'wouter';
 import type { UsageGroupObject } from '@trainyard/sdk';
 
-import { usageQuery } from '../api/usage.ts';
+import { type UsagePart, usageQuery } from '../api/usage.ts';
 import { download, quoted } from '../charts/csv.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { Button } from '../components/button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
+import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { ProjectFilter } from '../components/lists/project-filter.tsx';
+import { Notice } from '../components/notice.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { queryClient } from '../api/query-client.ts';
 import { DayBars } from './day-bars.tsx';
+import { filteredParts, isShown, projectOf, type UsageFilter, usageFilterOf } from './usage-filter.ts';
 import { type UsageRow, usageRows } from './usage-rows.ts';
 import { shownName } from '../components/shown-name.ts';
 
@@ -24,51 +28,88 @@ const ALL_PARTS = ['day', 'project', 'key', 'model', 'kind'] as const;
 export function UsagePage() {
   const [parameters, setParameters] = useSearchParams();
   const days = SPANS.find((span) => String(span) === parameters.get('days')) ?? 30;
-  const { data, error } = useQuery(usageQuery(['day', 'kind'], days));
-  const [trained, sampled] = [true, false].map((is) =>
-    (data?.data ?? []).filter(({ kind }) => (kind === 'training') === is),
-  );
+  const filter = usageFilterOf(parameters);
+  const { data, groups, error } = useUsage(['day', 'kind'], days, filter);
+  const [trained, sampled] = [true, false].map((is) => groups.filter(({ kind }) => (kind === 'training') === is));
+  const hasFilter = Object.values(filter).some((text) => text !== '');
+  const choose = (span: number) =>
+    setParameters(
+      (before) => {
+        const after = new URLSearchParams(before);
+        after.set('days', String(span));
+        return after;
+      },
+      { replace: true },
+    );
   return (
     <Page
       title="Usage"
       actions={
         <>
           {SPANS.map((span) => (
-            <Button
-              key={span}
-              look="quiet"
-              aria-pressed={span === days}
-              onClick={() => setParameters({ days: String(span) }, { replace: true })}
-            >
+            <Button key={span} look="quiet" aria-pressed={span === days} onClick={() => choose(span)}>
               {span} days
             </Button>
           ))}
-          <ActionButton onAct={() => downloadAll(days)}>CSV</ActionButton>
+          <ActionButton onAct={() => downloadAll(days, filter)}>CSV</ActionButton>
         </>
       }
     >
+      <UsageFilters days={days} filter={filter} />
       {error === null ? null : <Fault error={error} />}
-      {data === undefined ? null : data.data.length === 0 ? (
-        <EmptyUntilTrained title="No usage in these days" command={TRAINS_BY_EXAMPLE}>
-          Every request and every training job counts its tokens here, by key and project.
-        </EmptyUntilTrained>
-      ) : (
+      {data?.has_more === true ? (
+        <Notice tone="warn">There are more than 10,000 rows, and only these are counted. Choose fewer days.</Notice>
+      ) : null}
+      {data === undefined ? null : groups.length > 0 ? (
         <>
           <div className="usage-charts">
             <DayBars title="Sampling" words={['Prompt', 'Completion']} groups={sampled!} days={days} />
             <DayBars title="Training" words={['Context', 'Trained']} groups={trained!} days={days} />
           </div>
-          <ModelUsage days={days} />
-          <KeyUsage days={days} />
+          <ModelUsage days={days} filter={filter} />
+          <KeyUsage days={days} filter={filter} />
         </>
+      ) : hasFilter ? (
+        <p className="soft">No usage matches these filters.</p>
+      ) : (
+        <EmptyUntilTrained title="No usage in these days" command={TRAINS_BY_EXAMPLE}>
+          Every request and every training job counts its tokens here, by key and project.
+        </EmptyUntilTrained>
       )}
     </Page>
   );
 }
 
-function ModelUsage({ days }: { days: number }) {
-  const { data } = useQuery(usageQuery(['project', 'model', 'kind'], days));
-  const rows = usageRows(data?.data ?? [], ({ project, model }) => [project ?? projectOf(model ?? ''), model ?? '']);
+/** Usage grouped by parts, of which the filter leaves some. */
+function useUsage(parts: readonly UsagePart[], days: number, filter: UsageFilter) {
+  const { data, error } = useQuery(usageQuery(filteredParts(parts, filter), days));
+  return { data, error, groups: (data?.data ?? []).filter((group) => isShown(group, filter)) };
+}
+
+/** Choices of the projects and keys with usage in these days, and of those in the address. */
+function UsageFilters({ days, filter }: { days: number; filter: UsageFilter }) {
+  const { data: ofModels } = useQuery(usageQuery(['kind', 'model', 'project'], days));
+  const { data: ofKeys } = useQuery(usageQuery(['key', 'kind'], days));
+  const projects = [...(ofModels?.data ?? []).map(projectOf), ...(filter.project === '' ? [] : [filter.project])];
+  const keys = new Map((ofKeys?.data ?? []).map(({ key_id: id, key_name: name }) => [id ?? '', name ?? id ?? '']));
+  if (filter.key !== '' && !keys.has(filter.key)) keys.set(filter.key, filter.key);
+  const options = [...keys].toSorted(([, first], [, second]) => (first < second ? -1 : 1));
+  return (
+    <div className="filters">
+      <ProjectFilter projects={projects} />
+      <FilterSelect
+        name="key"
+        label="Key"
+        options={[['', 'all'], ...options.map(([id, name]) => [id, shownName(name)] as const)]}
+      />
+      <FilterText name="model" label="Search models" />
+    </div>
+  );
+}
+
+function ModelUsage({ days, filter }: { days: number; filter: UsageFilter }) {
+  const { groups } = useUsage(['kind', 'model', 'project'], days, filter);
+  const rows = usageRows(groups, (group) => [projectOf(group), group.model ?? '']);
   return (
     <UsageTable
       title="By project and model"
@@ -89,15 +130,9 @@ function ModelUsage({ days }: { days: number }) {
   );
 }
 
-/** Project of a trained model, for requests that name none. */
-function projectOf(model: string): string {
-  const parts = model.split('/');
-  return parts.length === 3 ? parts[1]! : '(none)';
-}
-
-function KeyUsage({ days }: { days: number }) {
-  const { data } = useQuery(usageQuery(['key', 'kind'], days));
-  const rows = usageRows(data?.data ?? [], ({ key_name: name, key_id: id }) => [name ?? id ?? '', id ?? '']);
+function KeyUsage({ days, filter }: { days: number; filter: UsageFilter }) {
+  const { groups } = useUsage(['key', 'kind'], days, filter);
+  const rows = usageRows(groups, ({ key_name: name, key_id: id }) => [name ?? id ?? '', id ?? '']);
   return (
     <UsageTable title="By key" rows={rows} columns={[{ name: 'Key', cell: ({ names }) => shownName(names[0]!) }]} />
   );
@@ -134,9 +169,10 @@ const COUNTS: readonly Column<UsageRow>[] = [
   count('Context', ({ contextTokens }) => contextTokens),
 ];
 
-/** Downloads all counts by day, project, key, model and kind. */
-async function downloadAll(days: number): Promise<void> {
-  const { data } = await queryClient.fetchQuery(usageQuery(ALL_PARTS, days));
+/** Downloads the counts of the filter by day, project, key, model and kind. */
+async function downloadAll(days: number, filter: UsageFilter): Promise<void> {
+  const { data: all } = await queryClient.fetchQuery(usageQuery(ALL_PARTS, days));
+  const data = all.filter((group) => isShown(group, filter));
   const head = 'day,project,key,model,kind,requests,prompt_tokens,completion_tokens\n';
   const line = (group: UsageGroupObject) =>
     [

@@ -139,6 +139,8 @@ export const CheckpointPageQuerySchema = Type.Object({
       description: 'List instead the checkpoints that the retention policy removed and that can still be restored.',
     }),
   ),
+  min_step: Type.Optional({ ...NamedStepSchema, description: 'Only checkpoints from this step.' }),
+  max_step: Type.Optional({ ...NamedStepSchema, description: 'Only checkpoints up to this step.' }),
 });
 export type CheckpointPageQuery = Static<typeof CheckpointPageQuerySchema>;
 

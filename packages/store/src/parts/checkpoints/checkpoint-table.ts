@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { Checkpoint, NamedStep } from './checkpoints.ts';
+import type { Page } from '../../contract/page.ts';
+import type { Checkpoint, CheckpointQuery, NamedStep } from './checkpoints.ts';
 import type { Metrics } from '../runs/runs.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { metricsText, parseMetrics } from '../json-column.ts';
@@ -117,7 +117,7 @@ export class CheckpointTable {
     return Number(row?.step ?? 0);
   }
 
-  async list(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>> {
+  async list(query: CheckpointQuery): Promise<Page<Checkpoint>> {
     return await listPage<CheckpointRow, Checkpoint>(
       this.#sql,
       {
@@ -126,7 +126,11 @@ export class CheckpointTable {
         from: 'checkpoints',
         id: 'id',
         position: 'step',
-        filters: [['model_id = ?', query.modelId]],
+        filters: [
+          ['model_id = ?', query.modelId],
+          ['step >= ?', query.minStep],
+          ['step <= ?', query.maxStep],
+        ],
         visible: { condition: 'deleted_at is null' },
       },
       query,

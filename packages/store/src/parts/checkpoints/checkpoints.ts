@@ -2,10 +2,13 @@ import type { OrderedPageQuery, Page } from '../../contract/page.ts';
 import type { CompletesWith } from '../idempotency/idempotency.ts';
 import type { Metrics } from '../runs/runs.ts';
 
+/** Checkpoints of a model, from a step to another, both included. */
+export type CheckpointQuery = OrderedPageQuery & { modelId: string; minStep?: number; maxStep?: number };
+
 /** Checkpoints of models. */
 export interface Checkpoints {
   /** Checkpoints by step; includes step 0 (no artifact). */
-  list(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>>;
+  list(query: CheckpointQuery): Promise<Page<Checkpoint>>;
   get(modelId: string, step: number): Promise<Checkpoint | null>;
   /** Returns the checkpoint with the highest step; null if all were deleted. */
   latest(modelId: string): Promise<Checkpoint | null>;

@@ -27,13 +27,17 @@ export async function checkpointObjects(
   }));
 }
 
+type RemovedQuery = PageQuery & { readonly minStep?: number; readonly maxStep?: number };
+
 /** Page of removed checkpoints that can still be restored. */
 export async function removedCheckpoints(
   { store }: Pick<RouteParts, 'store'>,
   modelId: string,
-  { order = 'asc', limit = DEFAULT_LIMIT, after }: PageQuery,
+  { order = 'asc', limit = DEFAULT_LIMIT, after, minStep = 0, maxStep = Infinity }: RemovedQuery,
 ): Promise<Page<CheckpointObject>> {
-  const states = (await store.retention.listStates(modelId)).filter(({ removedAt }) => removedAt !== null);
+  const states = (await store.retention.listStates(modelId)).filter(
+    ({ step, removedAt }) => removedAt !== null && step >= minStep && step <= maxStep,
+  );
   if (order === 'desc') states.reverse();
   const seen = after === undefined ? -1 : states.findIndex(({ id }) => id === after);
   if (after !== undefined && seen === -1)

@@ -35,6 +35,9 @@ test('a removed step is listed with `removed`, cannot be sampled from, and is re
   const removed = await list(id, '?removed=true&limit=1');
   expect(removed).toMatchObject({ has_more: true, data: [{ step: 1, removed_at: expect.any(Number) }] });
   expect((await list(id, `?removed=true&after=${removed.last_id}`)).data).toMatchObject([{ step: 2 }]);
+  expect((await list(id, '?removed=true&max_step=1')).data).toMatchObject([{ step: 1 }]);
+  expect((await list(id, '?min_step=1')).data).toMatchObject([{ step: 3 }]);
+  expect((await list(id, '?min_step=1&max_step=2')).data).toEqual([]);
   expect((await server.chat({ model: 'acme/demo/removed:step1' })).statusCode).toBe(404);
 
   const key = { 'idempotency-key': 'restore-1' };

@@ -32,7 +32,9 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
     { config: { scope: 'training' }, schema: { querystring: CheckpointPageQuerySchema } },
     async (request): Promise<ListPage<CheckpointObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      const { removed = false, ...query } = request.query;
+      const { removed = false, min_step: minStep, max_step: maxStep, ...page } = request.query;
+      const steps = { ...(minStep === undefined ? {} : { minStep }), ...(maxStep === undefined ? {} : { maxStep }) };
+      const query = { ...page, ...steps };
       if (removed) return toListPage(await removedCheckpoints(parts, model.id, query), (checkpoint) => checkpoint);
       const { items, hasMore } = await store.checkpoints.list({ ...query, modelId: model.id });
       const objects = await checkpointObjects(parts, model.id, items);
