@@ -1,12 +1,23 @@
 import type { TrainingJobObject } from '@trainyard/sdk';
+import { useLocation } from 'wouter';
 
-import { controlJob } from '../api/jobs.ts';
+import { controlJob, retryJob } from '../api/jobs.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { isLive } from './job-state.ts';
 
-/** Pause, resume and cancel; nothing for a job that has ended. */
+/** Pause, resume and cancel; the same again for a job that failed or was cancelled. */
 export function JobControls({ job }: { job: TrainingJobObject }) {
+  const [, navigate] = useLocation();
+  if (job.status === 'failed' || job.status === 'cancelled')
+    return (
+      <ActionButton
+        title="With the same data and settings"
+        onAct={async () => navigate(`/jobs/${encodeURIComponent(await retryJob(job.id))}`)}
+      >
+        Try again
+      </ActionButton>
+    );
   if (!isLive(job)) return null;
   return (
     <>

@@ -29,6 +29,7 @@ export function JobEvents({
 }) {
   if (events.length === 0) return <p className="soft">No events yet.</p>;
   const first = Math.max(0, events.length - MAX_SHOWN);
+  const shown = events.slice(first).toReversed();
   return (
     <>
       {first > 0 ? (
@@ -36,11 +37,11 @@ export function JobEvents({
           The newest {MAX_SHOWN} of {events.length}
         </p>
       ) : null}
-      <ol className="job-events" tabIndex={0} aria-label="Events" aria-live="off">
-        {events.slice(first).map((event, index) => (
-          <li key={event.id} style={{ order: -index }}>
+      <ol className="job-events" tabIndex={0} aria-label="Events, newest first" aria-live="off">
+        {shown.map((event, index) => (
+          <li key={event.id}>
             <time dateTime={new Date(event.created_at * 1000).toISOString()}>{timeOfDay(event.created_at)}</time>
-            <span className="soft job-event-took">{tookOf(event, events[first + index - 1])}</span>
+            <span className="soft job-event-took">{tookOf(event, shown[index + 1] ?? events[first - 1])}</span>
             <span>{status === 'cancelled' && event.type === 'training_failed' ? 'Cancelled' : WORDS[event.type]}</span>
             <span className="soft">
               <Words text={lineOf(event)} />

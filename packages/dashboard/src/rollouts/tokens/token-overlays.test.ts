@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { isClipped, overlayLevel, ratioBounds } from './token-overlays.ts';
+import { isClipped, lossRatios, overlayLevel, ratioRule } from './token-overlays.ts';
 
 const sequence = (gap: number, entropy = 0) => ({
   gradient_step: 0,
@@ -34,11 +34,37 @@ test.each([
   expect(overlayLevel('entropy', sequence(0, entropy), 0)).toBe(level);
 });
 
-test('a ratio is clipped outside the bounds of its job, unless the loss has one ratio per sequence', () => {
-  const bounds = ratioBounds({ importance_sampling_level: 'token', epsilon: 0.2, epsilon_high: 0.3 });
-  expect(bounds).toEqual({ low: 0.8, high: 1.3 });
-  const clipped = [0.7, 0.81, 1.29, 1.31].map((ratio) => isClipped(sequence(Math.log(ratio)), 0, bounds));
-  expect(clipped).toEqual([true, false, false, true]);
-  expect(ratioBounds({ importance_sampling_level: 'sequence', epsilon: 0.2 })).toBeNull();
-  expect(isClipped(sequence(9), 0, null)).toBe(false);
+const RULE = { low: 0.8, high: 1.3, level: 'token' } as const;
+
+test('a ratio is clipped outside the bounds of its job', () => {
+  expect(ratioRule({ importance_sampling_level: 'token', epsilon: 0.2, epsilon_high: 0.3 })).toEqual(RULE);
+  expect(ratioRule({ importance_sampling_level: 'token', epsilon: 0.2 })).toEqual({ ...RULE, high: 1.2 });
+  expect(ratioRule({ importance_sampling_level: 'token' })).toBeNull();
+  expect([0.7, 0.81, 1.29, 1.31].map((ratio) => isClipped(ratio, RULE))).toEqual([true, false, false, true]);
+  expect(isClipped(9, null)).toBe(false);
+  expect(isClipped(null, RULE)).toBe(false);
+});
+
+test.each([
+  ['token', [2, 0.5, 1]],
+  // (ln 2 + ln 0.5 + 0) / 3 = 0: the unknown one counts as no change.
+  ['sequence', [1, 1, 1]],
+  ['average', [1.5, 0.75, 1]],
+  ['geometric_average', [Math.SQRT2, Math.SQRT1_2, 1]],
+] as const)('ratios of the level %s are those of the loss', (level, expected) => {
+  const tokens = {
+    ...sequence(0),
+    is_trained: [false, true, true, true],
+    sampled_logprobs: [null, -1, -1, null],
+    trained_logprobs: [null, -1 + Math.LN2, -1 - Math.LN2, -3],
+  };
+  const [context, ...ratios] = lossRatios(tokens, level);
+  expect(context).toBeNull();
+  ratios.forEach((ratio, index) => expect(ratio).toBeCloseTo(expected[index]!, 12));
+  expect(lossRatios({ ...tokens, trained_logprobs: [null, null, null, null] }, level)).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
 });

@@ -89,14 +89,24 @@ const ENTROPIES = [0.1, 0.5, 1, 2] as const;
 /** Bounds of ratios above 1; below 1 their inverses. */
 const LOG_RATIOS = [1.01, 1.1, 1.5, 2].map(Math.log);
 
-/** Bounds of the importance ratio in the loss. */
-export interface RatioBounds {
+/** Importance ratios of a loss: their bounds, and the tokens that share one. */
+export interface RatioRule {
   readonly low: number;
   readonly high: number;
+  /** `token`: each its own; `sequence`: all trained tokens of a history their geometric mean; the others: a mean of both. */
+  readonly level: RatioLevel;
 }
 
-/** Strength and sign of a trained token's colour. */
-export function overlayLevel(name: OverlayName, sequence: TokenSequenceObject, index: number): ToneLevel {
+const RATIO_LEVELS = ['token', 'sequence', 'average', 'geometric_average'] as const;
+export type RatioLevel = (typeof RATIO_LEVELS)[number];
+
+/** Strength and sign of a trained token's colour. @param ratio of the token in the loss */
+export function overlayLevel(
+  name: OverlayName,
+  sequence: TokenSequenceObject,
+  index: number,
+  ratio: number | null = null,
+): ToneLevel {
   switch (name) {
     case 'probability':
       return surpriseLevel(sequence.sampled_logprobs[index] ?? null);
@@ -105,7 +115,7 @@ export function overlayLevel(name: OverlayName, sequence: TokenSequenceObject, i
     case 'entropy':
       return signed(sequence.entropies?.[index] ?? null, ENTROPIES);
     case 'ratio':
-      return signed(gapOf(sequence, index), LOG_RATIOS);
+      return signed(ratio === null ? null : Math.log(ratio), LOG_RATIOS);
     case 'advantage':
       return signed(sequence.advantage, [Number.MIN_VALUE, 0.25, 0.5, 1]);
     case 'mask':
@@ -127,17 +137,40 @@ export function gapOf(sequence: TokenSequenceObject, index: number): number | nu
   return sampled === null || trained === null ? null : trained - sampled;
 }
 
-/** True if the loss clips the ratio of a token. */
-export function isClipped(sequence: TokenSequenceObject, index: number, bounds: RatioBounds | null): boolean {
-  const gap = gapOf(sequence, index);
-  if (gap === null || bounds === null) return false;
-  const ratio = Math.exp(gap);
-  return ratio < bounds.low || ratio > bounds.high;
+/**
+ * Ratio of each token in the loss, at the level of its job; null for context, and if nothing was recorded. As in the
+ * trainer, an unknown log-probability of sampling counts as no change.
+ */
+export function lossRatios(sequence: TokenSequenceObject, level: RatioLevel): (number | null)[] {
+  const gaps = sequence.is_trained.map((isTrained, index) => (isTrained ? gapOf(sequence, index) : null));
+  if (gaps.every((gap) => gap === null)) return gaps;
+  const numTrained = sequence.is_trained.filter(Boolean).length;
+  const pooled = gaps.reduce<number>((sum, gap) => sum + (gap ?? 0), 0) / numTrained;
+  return gaps.map((known, index) => {
+    if (sequence.is_trained[index] !== true) return null;
+    const gap = known ?? 0;
+    switch (level) {
+      case 'token':
+        return Math.exp(gap);
+      case 'sequence':
+        return Math.exp(pooled);
+      case 'average':
+        return (Math.exp(gap) + Math.exp(pooled)) / 2;
+      default:
+        return Math.exp((gap + pooled) / 2);
+    }
+  });
 }
 
-/** Bounds of a job's settings; null if the loss has one ratio per sequence, or no bounds. */
-export function ratioBounds(config: Readonly<Record<string, unknown>>): RatioBounds | null {
-  const { epsilon, epsilon_high: high, importance_sampling_level: level } = config;
-  if (level !== 'token' || typeof epsilon !== 'number') return null;
-  return { low: 1 - epsilon, high: 1 + (typeof high === 'number' ? high : epsilon) };
+/** True if the loss clips a ratio. */
+export function isClipped(ratio: number | null, rule: RatioRule | null): boolean {
+  return ratio !== null && rule !== null && (ratio < rule.low || ratio > rule.high);
+}
+
+/** Rule of a job's settings; null if its loss has no bounds. */
+export function ratioRule(config: Readonly<Record<string, unknown>>): RatioRule | null {
+  const { epsilon, epsilon_high: high, importance_sampling_level: name } = config;
+  const level = RATIO_LEVELS.find((one) => one === name);
+  if (level === undefined || typeof epsilon !== 'number') return null;
+  return { low: 1 - epsilon, high: 1 + (typeof high === 'number' ? high : epsilon), level };
 }

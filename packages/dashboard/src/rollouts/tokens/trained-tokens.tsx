@@ -9,7 +9,15 @@ import { formatCount, formatValue } from '../../components/numbers.ts';
 import { focusToken, type ShownToken, TokenFacts, type TokenPart, TokenText } from '../../tokens/token-text.tsx';
 import { probabilityOf } from '../../tokens/token-tone.ts';
 import { creditChain } from './credit-chain.ts';
-import { gapOf, isClipped, type Overlay, overlayLevel, type RatioBounds, ratioBounds } from './token-overlays.ts';
+import {
+  gapOf,
+  isClipped,
+  lossRatios,
+  type Overlay,
+  overlayLevel,
+  type RatioRule,
+  ratioRule,
+} from './token-overlays.ts';
 import { TokenStrip } from './token-strip.tsx';
 import { maskReason, type TokenRun, tokenRuns } from './token-runs.ts';
 
@@ -26,18 +34,21 @@ export function TrainedTokens({
   overlay: Overlay;
 }) {
   const { data: job } = useQuery({ ...jobQuery(rollout.job_id ?? ''), enabled: rollout.job_id !== null });
-  const bounds = useMemo(() => (job === undefined ? null : ratioBounds(job.config)), [job]);
+  const rule = useMemo(() => (job === undefined ? null : ratioRule(job.config)), [job]);
+  const level = rule?.level ?? 'token';
+  const ratios = useMemo(() => lossRatios(sequence, level), [sequence, level]);
   const runs = useMemo(() => tokenRuns(sequence.is_trained, itemsOf(rollout, number)), [sequence, rollout, number]);
   const tokens = useMemo(
     () =>
       sequence.texts.map((text, index): ShownToken => {
         const isTrained = sequence.is_trained[index] === true;
         if (!isTrained) return { text, level: 0, isContext: true };
-        const level = overlayLevel(overlay.name, sequence, index);
-        const clipped = overlay.name === 'ratio' && isClipped(sequence, index, bounds);
-        return { text, level, isContext: false, isTrained, isClipped: clipped };
+        const ratio = ratios[index] ?? null;
+        const clipped = overlay.name === 'ratio' && isClipped(ratio, rule);
+        const tone = overlayLevel(overlay.name, sequence, index, ratio);
+        return { text, level: tone, isContext: false, isTrained, isClipped: clipped };
       }),
-    [sequence, overlay, bounds],
+    [sequence, overlay, ratios, rule],
   );
   const parts = useMemo(() => partsOf(runs, overlay.name === 'mask'), [runs, overlay]);
   const section = useRef<HTMLElement>(null);
@@ -82,6 +93,13 @@ export function TrainedTokens({
           what it learnt, not only how sampler and trainer differ.
         </p>
       ) : null}
+      {overlay.name === 'ratio' && level !== 'token' ? (
+        <p className="soft">
+          {level === 'sequence'
+            ? 'All trained tokens of this history share one ratio, the geometric mean of their own, and are clipped together.'
+            : 'The ratio of a token is the mean of its own and that of its whole history.'}
+        </p>
+      ) : null}
       {overlay.name === 'entropy' && sequence.entropies === null ? (
         <p className="soft">The trainer of this job recorded no entropies.</p>
       ) : null}
@@ -91,7 +109,7 @@ export function TrainedTokens({
         tone={overlay.tone}
         parts={parts}
         opensFolds={overlay.name === 'mask'}
-        facts={(index) => <TokenFacts facts={factsOf(sequence, index, bounds)} />}
+        facts={(index) => <TokenFacts facts={factsOf(sequence, index, ratios[index] ?? null, rule)} />}
       />
     </section>
   );
@@ -154,17 +172,20 @@ function counted(roles: readonly string[]): [string, number][] {
 function factsOf(
   sequence: TokenSequenceObject,
   index: number,
-  bounds: RatioBounds | null,
+  ratio: number | null,
+  rule: RatioRule | null,
 ): (readonly [string, string])[] {
   const gap = gapOf(sequence, index);
   const entropy = sequence.entropies?.[index] ?? null;
-  const ratio = gap === null ? null : formatValue(Math.exp(gap));
+  const ratioName = rule === null || rule.level === 'token' ? 'ratio' : `ratio (${rule.level.replaceAll('_', ' ')})`;
   return [
     ['id', String(sequence.token_ids[index])],
     ['sampler probability', probabilityOf(sequence.sampled_logprobs[index] ?? null)],
     ['trainer probability', probabilityOf(sequence.trained_logprobs[index] ?? null)],
     ...(gap === null ? [] : [['gap', formatValue(gap)] as const]),
-    ...(ratio === null ? [] : [['ratio', isClipped(sequence, index, bounds) ? `${ratio}, clipped` : ratio] as const]),
+    ...(ratio === null
+      ? []
+      : [[ratioName, isClipped(ratio, rule) ? `${formatValue(ratio)}, clipped` : formatValue(ratio)] as const]),
     ...(entropy === null ? [] : [['entropy', `${formatValue(entropy)} nats`] as const]),
     ['advantage', formatValue(sequence.advantage)],
   ];

@@ -105,6 +105,11 @@ export class KeyTable {
     return row === undefined ? null : toKey(row);
   }
 
+  async getBySecret(secret: string): Promise<ApiKey | null> {
+    const row = await this.#sql.get<KeyRow>(`${SELECT} where k.secret_sha256 = ?`, digestOf(secret));
+    return row === undefined ? null : toKey(row);
+  }
+
   async list(entityId: string | undefined): Promise<ApiKey[]> {
     const rows =
       entityId === undefined
@@ -133,9 +138,9 @@ export class KeyTable {
   }
 
   async #bySecret(secret: string): Promise<ApiKey> {
-    const row = await this.#sql.get<KeyRow>(`${SELECT} where k.secret_sha256 = ?`, digestOf(secret));
-    if (row === undefined) throw new Error('the key just written vanished');
-    return toKey(row);
+    const key = await this.getBySecret(secret);
+    if (key === null) throw new Error('the key just written vanished');
+    return key;
   }
 
   async #insert(input: NewKey, secret: string, now: number): Promise<void> {

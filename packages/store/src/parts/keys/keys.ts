@@ -15,6 +15,8 @@ export interface Keys {
   ensure(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }>;
   /** Returns null if the secret is unknown, revoked or expired. */
   verify(secret: string): Promise<Caller | null>;
+  /** Returns the key of a secret in any state, to explain why it is refused. Null if unknown. */
+  getBySecret(secret: string): Promise<ApiKey | null>;
   /** Keys, oldest first, revoked ones included; of one entity, or of all. */
   list(entityId?: string): Promise<ApiKey[]>;
   /** Returns the key in any state. Null if unknown. */

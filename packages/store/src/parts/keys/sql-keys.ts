@@ -48,6 +48,7 @@ export function sqlKeys(access: Access, clock: SqlClock, outageMs: number): Keys
         return { ...key, numReplaced };
       }),
     verify: async (secret) => await known.verify(secret, clock.endsAt()),
+    getBySecret: async (secret) => await tables.keys.getBySecret(secret),
     list: async (entityId) => await tables.keys.list(entityId),
     get: async (keyId) => await tables.keys.get(keyId),
     setLimits: (keyId, limits) =>

@@ -74,6 +74,29 @@ describe('signing in', () => {
     expect((await send('POST', '/v1/session', OWN, proof)).statusCode).toBe(422);
   });
 
+  test('an ended key is 401 with the reason, and an unknown one reveals nothing', async () => {
+    const { id: entityId } = await server.store.keys.ensureEntity('acme');
+    const make = (name: string, expiresAt?: number) =>
+      server.store.keys.create({
+        entityId,
+        name,
+        scopes: ['inference'],
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+      });
+    const expired = await make('for a day', Date.UTC(2025, 0, 2, 3, 4, 5));
+    const revoked = await make('for ever');
+    await server.store.keys.revoke(revoked.id);
+    const messageOf = async (key: string) =>
+      (await send('POST', '/v1/session', OWN, { key })).json<{ error: { message: string } }>().error.message;
+    expect(await messageOf(expired.secret)).toBe(
+      'The key `for a day` expired on 2025-01-02 at 03:04 UTC. Use another one',
+    );
+    expect(await messageOf(revoked.secret)).toMatch(
+      /^The key `for ever` was revoked on 20\d\d-\d\d-\d\d at \d\d:\d\d UTC\./,
+    );
+    expect(await messageOf('wrong')).toBe('The API key is unknown. Check that it was copied as a whole');
+  });
+
   test('a wrong key and a made-up code are 401', async () => {
     for (const proof of [{ key: 'wrong' }, { code: 'x'.repeat(43) }])
       expect((await send('POST', '/v1/session', OWN, proof)).statusCode).toBe(401);

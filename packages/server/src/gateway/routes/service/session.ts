@@ -5,7 +5,7 @@ import {
   type SessionLinkObject,
   type SessionObject,
 } from '@trainyard/protocol';
-import type { Session } from '@trainyard/store';
+import type { ApiKey, Session } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { refuseOtherPages, sessionCookie, sessionTokenOf } from '../../edge/session-cookie.ts';
@@ -76,7 +76,7 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
     if (key !== undefined) {
       const caller = await store.keys.verify(key.trim());
       if (caller !== null) return caller.keyId;
-      throw refused('The API key is not valid: it is unknown, revoked or expired');
+      throw refused(refusalOf(await store.keys.getBySecret(key.trim())));
     }
     const keyId = await store.signIns.redeemLink(code!);
     if (keyId !== null) return keyId;
@@ -84,6 +84,19 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
       'The sign-in link was already used, or is older than 15 minutes. Create another one with "trainyard open", or use a key',
     );
   }
+}
+
+/** Only the owner of a secret is told how its key ended. */
+function refusalOf(key: ApiKey | null): string {
+  if (key === null) return 'The API key is unknown. Check that it was copied as a whole';
+  if (key.revokedAt !== null)
+    return `The key \`${key.name}\` was revoked on ${minuteOf(key.revokedAt)}. Use another one`;
+  return `The key \`${key.name}\` expired on ${minuteOf(key.expiresAt ?? 0)}. Use another one`;
+}
+
+/** `2026-11-27 at 21:04 UTC` */
+function minuteOf(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 16).replace('T', ' at ')} UTC`;
 }
 
 export function linkPath(code: string): string {
