@@ -25,6 +25,7 @@ const PINNED = { 'light-my-request': '6.6.0' };
 /** Files other than code, read at run time by a path relative to the code. */
 const ASSETS = [
   'packages/constraints/wasm',
+  'packages/native/kernels',
   'packages/tokenizer/wasm',
   'packages/dashboard/dist',
   'scripts/lib',

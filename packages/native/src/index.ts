@@ -35,3 +35,5 @@ export type { Bf16Matrix, Bf16Place } from './onednn/bf16-weights.ts';
 export { BF16_ENDINGS, endingTakesOther } from './onednn/matmul.ts';
 export type { Bf16Ending } from './onednn/matmul.ts';
 export { computedRows } from './onednn/row-primitives.ts';
+export { AttentionKernels, type AttentionPlan } from './kernels/attention-kernels.ts';
+export type { InstructionSet } from './kernels/kernel-library.ts';

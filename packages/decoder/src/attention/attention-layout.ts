@@ -1,5 +1,6 @@
+import type { AttentionPlan } from '@trainyard/native';
 import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
-import { PAGE_SCORE_BYTES, PAGE_TOKENS, TILE_QUERIES } from './page-format.ts';
+import { PAGE_SCORE_BYTES, PAGE_TOKENS, partTokens, TILE_QUERIES } from './page-format.ts';
 import { maxPromptScores, promptRowsAtOnce } from './prompt-rows.ts';
 
 /** Constant sizes and places, bytes from the start of a memory. */
@@ -88,6 +89,11 @@ export function tilePlaces({ threads, threadBytes, headSize }: AttentionLayout, 
     /** [pages, {@link TILE_QUERIES}, 16] */
     scores: queries + scoresOfTile(headSize),
   };
+}
+
+/** The layout for a thread's native kernels. */
+export function kernelPlan(layout: AttentionLayout, thread: number): AttentionPlan {
+  return { ...layout, ...tilePlaces(layout, thread), partPages: partTokens(layout.headSize) / PAGE_TOKENS };
 }
 
 /** Places of a thread's buffers for prompt rows, in the same memory as those for tiles. */

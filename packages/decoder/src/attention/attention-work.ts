@@ -1,11 +1,13 @@
+import { AttentionKernels } from '@trainyard/native';
+import type { InstructionSet } from '@trainyard/native';
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import { attentionModule, stepsOf } from './attention-code.ts';
-import type { AttentionLayout } from './attention-layout.ts';
+import { type AttentionLayout, kernelPlan } from './attention-layout.ts';
 import { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS } from './page-format.ts';
 import { PromptAttention, type PromptHead } from './prompt-attention.ts';
-import { TileAttention } from './tile-attention.ts';
+import { TileAttention, type Tiles } from './tile-attention.ts';
 
 /** Cells shared by all threads, for values that change with the layer. */
 export const CELL = {
@@ -43,23 +45,29 @@ export interface AttentionWorkData {
   readonly layout: AttentionLayout;
   readonly memories: readonly SharedWasmMemory[];
   readonly cells: Int32Array;
+  /** Instruction set of the native kernels that compute tiles; null: WebAssembly does. */
+  readonly instructions: InstructionSet | null;
 }
 
 /** Attention work of one thread for one layer. Any thread may compute any unit. */
 export class AttentionWork {
   readonly #layout: AttentionLayout;
   readonly #cells: Int32Array;
-  readonly #tiles: readonly TileAttention[];
+  readonly #tiles: readonly Tiles[];
   readonly #prompts: readonly PromptAttention[];
   readonly #products: AttentionProducts;
 
-  constructor({ layout, memories, cells }: AttentionWorkData, thread: number) {
+  constructor({ layout, memories, cells, instructions }: AttentionWorkData, thread: number) {
     const module = compileModule(attentionModule(layout.headSize));
     this.#layout = layout;
     this.#cells = cells;
     this.#products = new AttentionProducts(layout.headSize);
     const steps = memories.map((memory) => stepsOf(instantiate(module, memory)));
-    this.#tiles = memories.map((memory, i) => new TileAttention(layout, steps[i]!, memory, thread));
+    this.#tiles = memories.map((memory, i) =>
+      instructions === null
+        ? new TileAttention(layout, steps[i]!, memory, thread)
+        : new AttentionKernels(memory.buffer, kernelPlan(layout, thread), instructions),
+    );
     this.#prompts = memories.map((memory, i) => {
       const parts = { steps: steps[i]!, memory, products: this.#products, tiles: this.#tiles[i]! };
       return new PromptAttention(layout, thread, parts);

@@ -1,14 +1,21 @@
+import { AttentionKernels } from '@trainyard/native';
 import { afterEach, expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
 import { PagedAttention } from './paged-attention.ts';
+import type { AttentionMethods } from './paged-attention.ts';
+import { instructionsWithSameBits } from './same-bits.ts';
 
 const SIZES = { numLayers: 3, numHeads: 6, numKvHeads: 2, headSize: 16, capacityTokens: 512, maxSequences: 8 };
 const opened: PagedAttention[] = [];
 afterEach(() => {
   for (const attention of opened.splice(0)) attention.close();
 });
-const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = {}): PagedAttention => {
-  const attention = new PagedAttention({ ...SIZES, contextLength: 512, maxRows: 300, numThreads: 1, ...sizes });
+const open = (
+  sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = {},
+  methods: AttentionMethods = {},
+): PagedAttention => {
+  const all = { ...SIZES, contextLength: 512, maxRows: 300, numThreads: 1, ...sizes };
+  const attention = new PagedAttention(all, undefined, methods);
   opened.push(attention);
   return attention;
 };
@@ -59,6 +66,25 @@ test('four threads compute the same as one, to the bit', () => {
   const alone = outputs(open(), lengths);
   const many = open({ numThreads: 4 });
   for (let round = 0; round < 20; round++) expect(outputs(many, lengths)).toEqual(alone);
+});
+
+test.each(AttentionKernels.instructionSetsFor(SIZES.headSize))(
+  'kernels for %s compute the same as WebAssembly, to the bit: several threads and memories, with a window and without',
+  (instructions) => {
+    const lengths = [120, 3, 77, 1, 60];
+    for (const window of [null, 5, 16, 40]) {
+      const expected = outputs(open(), lengths, 3, window);
+      for (const sizes of [{ numThreads: 3 }, { capacityTokens: 6_700_000 }])
+        expect(outputs(open(sizes, { instructions }), lengths, 3, window)).toEqual(expected);
+    }
+  },
+);
+
+test('the kernels for the widest instructions of this machine are used, if it has any', () => {
+  const [widest = null] = AttentionKernels.instructionSetsFor(SIZES.headSize);
+  console.log(`kernels for ${widest}`);
+  expect(instructionsWithSameBits(SIZES)).toBe(widest);
+  expect(instructionsWithSameBits({ ...SIZES, headSize: 20 })).toBe(null);
 });
 
 test.each([1, 5, 16, 17, 40, 100, 1000])(

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { InstructionSet } from '@trainyard/native';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { MAX_MEMORY_BYTES } from '../wasm/web-assembly.ts';
 import { planAttention } from './attention-layout.ts';
@@ -24,6 +25,19 @@ export interface PagedAttentionSizes {
   readonly contextLength: number;
   readonly maxRows: number;
   readonly numThreads: number;
+}
+
+export interface AttentionMethods {
+  /**
+   * From this many scores on, ONNX Runtime multiplies a sequence's rows; needs `promptsHaveSameBits`. Default:
+   * never
+   */
+  readonly minPromptScores?: number;
+  /**
+   * Instruction set of the native kernels for tiles, of `instructionsWithSameBits`. Default null: tiles in
+   * WebAssembly.
+   */
+  readonly instructions?: InstructionSet | null;
 }
 
 /** About 20 µs, so that threads finish together and taking units costs nothing. */
@@ -69,11 +83,13 @@ export class PagedAttention {
 
   /**
    * @param team closed with this object. Default: its own team
-   * @param minPromptScores from this many scores on, ONNX Runtime multiplies a sequence's rows; needs
-   * {@link promptsHaveSameBits}. Default: never
    * @throws {RangeError} if one layer exceeds the size of a memory
    */
-  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), minPromptScores = Infinity) {
+  constructor(
+    sizes: PagedAttentionSizes,
+    team = new ThreadTeam(sizes.numThreads),
+    { minPromptScores = Infinity, instructions = null }: AttentionMethods = {},
+  ) {
     const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
     this.#minPromptScores = minPromptScores;
@@ -97,7 +113,7 @@ export class PagedAttention {
       return new LayerMemory(this.#layout, { pageTables, pages, layerBytes, layers });
     });
     const memories = this.#memories.map(({ memory }) => memory);
-    const data: AttentionWorkData = { layout: this.#layout, memories, cells: this.#cells };
+    const data: AttentionWorkData = { layout: this.#layout, memories, cells: this.#cells, instructions };
     this.#own = new AttentionWork(data, 0);
     this.#team = team;
     this.#work = team.add({ kind: 'attention', data });

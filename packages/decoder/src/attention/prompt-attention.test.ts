@@ -13,7 +13,7 @@ afterEach(() => {
 const SIZES = { numLayers: 1, numHeads: 6, numKvHeads: 2, headSize: 64, capacityTokens: 6000, maxSequences: 8 };
 function open(computesPrompts: boolean, sizes: Partial<PagedAttentionSizes> = {}): PagedAttention {
   const all = { ...SIZES, contextLength: 1600, maxRows: 2000, numThreads: 1, ...sizes };
-  const attention = new PagedAttention(all, undefined, computesPrompts ? 1 : Infinity);
+  const attention = new PagedAttention(all, undefined, { minPromptScores: computesPrompts ? 1 : Infinity });
   opened.push(attention);
   return attention;
 }

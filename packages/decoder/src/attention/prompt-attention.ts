@@ -4,7 +4,7 @@ import { promptPlaces } from './attention-layout.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import type { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
-import { type KeyHead, maxTileRows, type TileAttention } from './tile-attention.ts';
+import { type KeyHead, maxTileRows, type Tiles } from './tile-attention.ts';
 
 export interface PromptHead extends KeyHead {
   /** Place of its gathered keys and values, in tokens. */
@@ -15,7 +15,7 @@ export interface PromptAttentionParts {
   readonly steps: AttentionSteps;
   readonly memory: SharedWasmMemory;
   readonly products: AttentionProducts;
-  readonly tiles: TileAttention;
+  readonly tiles: Tiles;
 }
 
 /**
@@ -29,7 +29,7 @@ export class PromptAttention {
   readonly #floats: Float32Array;
   readonly #tables: Int32Array;
   readonly #numKeys: Int32Array;
-  readonly #tiles: TileAttention;
+  readonly #tiles: Tiles;
   readonly #products: AttentionProducts;
   readonly #queries: number;
   readonly #sums: number;

@@ -1,36 +1,55 @@
+import { AttentionKernels } from '@trainyard/native';
+import type { InstructionSet } from '@trainyard/native';
 import { PagedAttention } from './paged-attention.ts';
-import type { PagedAttentionSizes } from './paged-attention.ts';
+import type { AttentionMethods, PagedAttentionSizes } from './paged-attention.ts';
 import { PAGE_TOKENS, partTokens } from './page-format.ts';
 
-const known = new Map<string, boolean>();
+type HeadSizes = Pick<PagedAttentionSizes, 'headSize' | 'numHeads' | 'numKvHeads'>;
+
+interface SameBits {
+  readonly ofPrompts: boolean;
+  readonly instructions: InstructionSet | null;
+}
+
+const known = new Map<string, SameBits>();
+
+/** True if ONNX Runtime's products give the bits of tiles, which depends on its build and this machine. */
+export const promptsHaveSameBits = (sizes: HeadSizes): boolean => sameBits(sizes).ofPrompts;
 
 /**
- * True if ONNX Runtime's products give the bits of tiles, which depends on its build and this machine. Tried
- * once per head size and group.
+ * The widest instruction set with which native kernels give the bits of WebAssembly; null if none does, the
+ * platform has no build of them, or they do not compute heads of this size.
  */
-export function promptsHaveSameBits({
-  headSize,
-  numHeads,
-  numKvHeads,
-}: Pick<PagedAttentionSizes, 'headSize' | 'numHeads' | 'numKvHeads'>): boolean {
+export const instructionsWithSameBits = (sizes: HeadSizes): InstructionSet | null => sameBits(sizes).instructions;
+
+/** Tried once per head size and group. */
+function sameBits({ headSize, numHeads, numKvHeads }: HeadSizes): SameBits {
   const group = numHeads / numKvHeads;
   const name = `${headSize} ${group}`;
-  let isSame = known.get(name);
-  if (isSame === undefined) {
-    const [byProducts, inTiles] = [1, Infinity].map((minPromptScores) => trial(headSize, group, minPromptScores));
-    isSame = byProducts!.every((outputs, i) => outputs.every((value, at) => Object.is(value, inTiles![i]![at])));
-    known.set(name, isSame);
+  let found = known.get(name);
+  if (found === undefined) {
+    const inTiles = trial(headSize, group, {});
+    const isSame = (methods: AttentionMethods): boolean =>
+      trial(headSize, group, methods).every((outputs, i) =>
+        outputs.every((value, at) => Object.is(value, inTiles[i]![at])),
+      );
+    found = {
+      ofPrompts: isSame({ minPromptScores: 1 }),
+      instructions:
+        AttentionKernels.instructionSetsFor(headSize).find((instructions) => isSame({ instructions })) ?? null,
+    };
+    known.set(name, found);
   }
-  return isSame;
+  return found;
 }
 
 /** @returns outputs of rows of a prompt's first part and after its second */
-function trial(headSize: number, group: number, minPromptScores: number): Float32Array[] {
+function trial(headSize: number, group: number, methods: AttentionMethods): Float32Array[] {
   const part = partTokens(headSize);
   const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
   const sizes = { numLayers: 1, numHeads: group, numKvHeads: 1, headSize, maxSequences: 1, numThreads: 1 };
   const lengths = { capacityTokens: numTokens, contextLength: numTokens, maxRows: numTokens };
-  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, minPromptScores);
+  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, methods);
   const beginAt = (first: number, numRows: number): void => {
     const positions = Int32Array.from({ length: numRows }, (_, row) => first + row);
     attention.begin(numRows, new Int32Array(numRows), positions);

@@ -1,12 +1,14 @@
+import { AttentionKernels } from '@trainyard/native';
+import type { InstructionSet } from '@trainyard/native';
 import { expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
 import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
 import { compileModule, instantiate, sharedMemory } from '../wasm/web-assembly.ts';
 import { attentionModule, stepsOf } from './attention-code.ts';
-import { planAttention } from './attention-layout.ts';
+import { kernelPlan, planAttention } from './attention-layout.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import { PAGE_TOKENS } from './page-format.ts';
-import { TileAttention, maxTileRows } from './tile-attention.ts';
+import { TileAttention, type Tiles, maxTileRows } from './tile-attention.ts';
 
 const MAX_ROWS = 12;
 const MAX_KEYS = 560;
@@ -18,11 +20,11 @@ class Bench {
   readonly numHeads: number;
   readonly #memory = sharedMemory(24 << 20);
   readonly #layout: AttentionLayout;
-  readonly #tiles: TileAttention;
+  readonly #tiles: Tiles;
   readonly #pages: number;
   readonly #integers: Int32Array;
 
-  constructor(headSize: number, numHeads: number) {
+  constructor(headSize: number, numHeads: number, instructions: InstructionSet | null = null) {
     this.headSize = headSize;
     this.numHeads = numHeads;
     const sizes = { numHeads, numKvHeads: 1, headSize, maxRows: MAX_ROWS, maxPages: MAX_PAGES, numThreads: 1 };
@@ -32,7 +34,10 @@ class Bench {
     this.#integers = new Int32Array(this.#memory.buffer);
     this.floats(this.#layout.constants, EXPONENTIAL_CONSTANTS.length).set(EXPONENTIAL_CONSTANTS);
     const steps = stepsOf(instantiate(compileModule(attentionModule(headSize)), this.#memory));
-    this.#tiles = new TileAttention(this.#layout, steps, this.#memory, 0);
+    this.#tiles =
+      instructions === null
+        ? new TileAttention(layout, steps, this.#memory, 0)
+        : new AttentionKernels(this.#memory.buffer, kernelPlan(layout, 0), instructions);
   }
 
   floats(at: number, length: number): Float32Array {
@@ -173,4 +178,50 @@ test('a NaN or infinity in a query, a visible key or a visible value affects its
   expect(brokenRows('keys', 3 * headSize)).toEqual([0, 1, 2, 3]);
   expect(brokenRows('keys', 59 * headSize)).toEqual([2, 3]);
   expect(brokenRows('values', 59 * headSize)).toEqual([2, 3]);
+});
+
+const bitsOf = (numbers: Float32Array): Int32Array =>
+  new Int32Array(numbers.buffer, numbers.byteOffset, numbers.length);
+
+test.each(
+  AttentionKernels.instructionSetsFor(16).flatMap((instructions) =>
+    [
+      [64, 3],
+      [64, 7],
+      [80, 4],
+      [96, 1],
+      [128, 5],
+      [16, 29],
+    ].map(([headSize, numHeads]) => ({ instructions, headSize: headSize!, numHeads: numHeads! })),
+  ),
+)('the kernels in C have the bits of those in WebAssembly: %o', ({ instructions, headSize, numHeads }) => {
+  const [native, twin] = [new Bench(headSize, numHeads, instructions), new Bench(headSize, numHeads)];
+  const [keys, values] = [randoms(MAX_KEYS * headSize, 1), randoms(MAX_KEYS * headSize, 1)];
+  // Scores so far apart that most weights are 0, and a NaN that reaches some rows.
+  values[300 * headSize + 5] = NaN;
+  const size = maxTileRows(numHeads, 1);
+  let [numDifferent, numCompared] = [0, 0];
+  for (const last of [1, 15, 16, 17, 260, 553]) {
+    for (const scale of [3, 100]) {
+      const queries = randoms(MAX_ROWS * numHeads * headSize, scale);
+      const numKeys = Array.from({ length: MAX_ROWS }, (_, i) => Math.max(1, last - 10 + i));
+      const firstRows = numKeys.map((_, row) => row).filter((row) => row % size === 0);
+      const shared = firstRows.map((first) =>
+        Math.floor(Math.min(...numKeys.slice(first, first + size)) / PAGE_TOKENS),
+      );
+      const [found, expected] = [native, twin].map((bench) =>
+        bitsOf(bench.attend({ queries, keys, values }, numKeys, firstRows, shared)),
+      );
+      numDifferent += found!.filter((bits, i) => bits !== expected![i]).length;
+      numCompared += found!.length;
+    }
+  }
+  console.log(
+    `${instructions}, heads of ${headSize}, ${numHeads} with a key head: ${numDifferent} of ${numCompared} differ`,
+  );
+  expect(numDifferent).toBe(0);
+});
+
+test('heads that are not whole vectors stay in WebAssembly', () => {
+  expect(AttentionKernels.instructionSetsFor(72)).toEqual([]);
 });

@@ -42,7 +42,21 @@ interface PageRange {
   readonly end: number;
 }
 
-export class TileAttention {
+/** Attention of tiles by one thread in one memory. All implementations give the same bits. */
+export interface Tiles {
+  attendTiles(first: number, end: number, head: KeyHead): void;
+  /** Computes outputs of rows `first` to `end`, one by one, each over its last `window` keys. */
+  attendWindow(first: number, end: number, window: number, head: KeyHead): void;
+  /**
+   * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
+   *
+   * @param shared leading full pages that all rows see
+   */
+  attend(first: number, end: number, shared: number, head: KeyHead): void;
+}
+
+/** Steps in WebAssembly: on processors without native kernels, and the twin that those are compared with. */
+export class TileAttention implements Tiles {
   readonly #layout: AttentionLayout;
   readonly #steps: AttentionSteps;
   readonly #floats: Float32Array;
@@ -88,7 +102,6 @@ export class TileAttention {
       this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, head);
   }
 
-  /** Computes outputs of rows `first` to `end`, one by one, each over its last `window` keys. */
   attendWindow(first: number, end: number, window: number, head: KeyHead): void {
     for (let row = first; row < end; row++) {
       const firstKey = Math.max(0, this.#numKeys[row]! - window);
@@ -96,11 +109,6 @@ export class TileAttention {
     }
   }
 
-  /**
-   * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
-   *
-   * @param shared leading full pages that all rows see
-   */
   attend(first: number, end: number, shared: number, head: KeyHead): void {
     this.#attend({ first, end, shared, firstKey: 0 }, head);
   }

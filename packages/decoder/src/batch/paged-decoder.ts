@@ -1,5 +1,5 @@
 import { computedRows, GgufFile } from '@trainyard/native';
-import type { Bf16Library } from '@trainyard/native';
+import type { Bf16Library, InstructionSet } from '@trainyard/native';
 import {
   addsPlainOutputs,
   embedTokens,
@@ -15,7 +15,7 @@ import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { MIN_PROMPT_SCORES } from '../attention/prompt-rows.ts';
-import { promptsHaveSameBits } from '../attention/same-bits.ts';
+import { instructionsWithSameBits, promptsHaveSameBits } from '../attention/same-bits.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
@@ -34,6 +34,7 @@ import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { GraphSteps } from './graph-steps.ts';
 import { ProductSteps } from './product-steps.ts';
+import { type StepPart, StepTimes } from './step-times.ts';
 
 export interface PagedDecoderOptions extends Pick<
   PagedAttentionSizes,
@@ -49,6 +50,10 @@ export interface PagedDecoderOptions extends Pick<
   readonly bf16?: Bf16Library | null;
   /** `streamed`: matrices stay in the file, with the same bits, and many rows are slower. Default `resident`. */
   readonly weights?: WeightsMode;
+  /** Uses the kernels in C if they give the bits of those in WebAssembly. Default true. */
+  readonly usesNativeKernels?: boolean;
+  /** Clock of {@link PagedDecoder.partMs}, ms. Default: wall time. */
+  readonly clock?: () => number;
 }
 
 const ADAPTERS_PER_BATCH = 64;
@@ -74,6 +79,8 @@ export class PagedDecoder {
   readonly batchTokens: number;
   readonly adaptersPerBatch = ADAPTERS_PER_BATCH;
   readonly shareGranularity = 1;
+  /** Instruction set of the native kernels; null if WebAssembly computes. */
+  readonly instructions: InstructionSet | null;
   readonly #architecture: Architecture;
   readonly #weights: DecoderWeights;
   readonly #parts: DecoderParts;
@@ -81,6 +88,7 @@ export class PagedDecoder {
   readonly #attention: PagedAttention;
   readonly #adapters: AdapterProducts;
   readonly #team: ThreadTeam;
+  readonly #times: StepTimes;
   readonly #buffers: BlockBuffers;
   readonly #steps: BlockSteps;
   /** Steps for batches of few rows; null if only the graphs compute. */
@@ -135,6 +143,7 @@ export class PagedDecoder {
     const { numHeads, numKvHeads, headSize, numLayers, vocabSize } = architecture;
     const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads } = options;
     const { ownsWeights = false, quantised = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
+    const { usesNativeKernels = true } = options;
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
     this.capacityTokens = capacityTokens;
@@ -142,6 +151,7 @@ export class PagedDecoder {
     this.maxSequences = maxSequences;
     this.batchTokens = batchTokens;
     const team = new ThreadTeam(numThreads);
+    this.#times = new StepTimes(options.clock);
     const sizes = {
       numLayers,
       numHeads,
@@ -153,7 +163,11 @@ export class PagedDecoder {
       maxRows: batchTokens,
       numThreads,
     };
-    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity);
+    this.instructions = usesNativeKernels ? instructionsWithSameBits(sizes) : null;
+    this.#attention = new PagedAttention(sizes, team, {
+      minPromptScores: promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity,
+      instructions: this.instructions,
+    });
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;
@@ -186,6 +200,16 @@ export class PagedDecoder {
       : null;
     this.#adapters = new AdapterProducts(architecture, memory, { maxRows: batchTokens, maxBytes: adapterBytes }, team);
     if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
+  }
+
+  /** Time per part of all batches so far on the calling thread, ms. */
+  get partMs(): Readonly<Record<StepPart, number>> {
+    return this.#times.ms;
+  }
+
+  /** Time in which the calling thread waited for other threads' last units, ms; in the parts, too. */
+  get waitMs(): number {
+    return this.#team.waitMs;
   }
 
   /** True if batches of few rows read quantised weights. */
@@ -225,6 +249,8 @@ export class PagedDecoder {
 
   /** Computes a batch; rows without wanted logits skip the last block except for keys and values. */
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
+    const times = this.#times;
+    times.begin();
     const { length, numLogits } = batch;
     const { numLayers, numHeads, headSize, numKvHeads, embeddingScale } = this.#architecture;
     const sequences = batch.sequences.subarray(0, length);
@@ -241,19 +267,24 @@ export class PagedDecoder {
     try {
       this.#attention.begin(length, sequences, positions);
       this.#parts.normaliseForAttention(0, rows.x, rows.h);
+      times.end('rows');
       for (let layer = 0; layer < numLayers; layer++) {
         if (!rows.isPlain)
           this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
+        times.end('adapters');
         steps.attention(layer, rows, rope[layerKind(this.#architecture, layer)], {
           q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
           k: { data: k, dims: [1, length, keyWidth] },
           v: { data: v, dims: [length, keyWidth] },
         });
+        times.end('products');
         this.#attention.write(layer, { keys: k, values: v }, { sequences, positions });
+        times.end('keysAndValues');
         const isLast = layer === numLayers - 1;
         if (isLast && numLogits === 0) break;
         this.#attention.attend(layer, this.#windowOf(layer));
         rows.o.data.set(this.#attention.outputs(layer, length));
+        times.end('attention');
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
       if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
@@ -286,20 +317,27 @@ export class PagedDecoder {
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
+    const times = this.#times;
     // Products with a norm or a factor are added to the residual later.
     const onto = (residual: Rows) => (addsPlainOutputs(this.#architecture) ? residual.data : null);
     if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: onto(x) });
+    times.end('adapters');
     steps.output(layer, rows);
+    times.end('products');
     if (!isPlain)
       adapters.compute('feedForward', layer, {
         x: h.data,
         into: { gate: sums.gate.data, up: sums.up.data },
         onto: null,
       });
+    times.end('adapters');
     steps.feedForward(layer, rows);
+    times.end('products');
     if (!isPlain)
       adapters.compute('down', layer, { x: activated.data, into: { down: sums.down.data }, onto: onto(x2) });
+    times.end('adapters');
     steps.down(layer, rows);
+    times.end('products');
   }
 
   /** Runs adapters of one batch in turns: rows depend only on their sequence, and a sequence has one adapter. */
@@ -381,6 +419,7 @@ export class PagedDecoder {
       this.#logits = new Float32Array(length);
     const hidden = x.data.subarray(0, numLogits * hiddenSize);
     if (numLogits > 0) steps.head(hidden, this.#logits.subarray(0, numLogits * this.vocabSize));
+    this.#times.end('head');
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 

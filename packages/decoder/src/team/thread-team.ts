@@ -47,6 +47,7 @@ export class ThreadTeam {
   readonly #reason = new Uint8Array(new SharedArrayBuffer(2 + MAX_REASON));
   readonly #works: TeamWork[] = [];
   #hasHelpers = false;
+  #waitMs = 0;
 
   /** @param numThreads including the calling one; the others start with the first shared work */
   constructor(numThreads: number) {
@@ -80,9 +81,16 @@ export class ThreadTeam {
     try {
       takeUnits(cells, compute);
     } finally {
+      const startedAtMs = performance.now();
       awaitUnits(cells, numUnits);
+      this.#waitMs += performance.now() - startedAtMs;
     }
     if (Atomics.load(cells, TEAM_CELL.hasFailed) === 1) throw new Error(`a thread failed: ${readReason(this.#reason)}`);
+  }
+
+  /** Time in which the calling thread waited for units of others so far, ms. */
+  get waitMs(): number {
+    return this.#waitMs;
   }
 
   /** True between pieces of work microseconds apart, where waking up would take longer than the work. */

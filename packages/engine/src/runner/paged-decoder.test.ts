@@ -253,6 +253,17 @@ test('the reported number of tokens fits, though every sequence branches off wit
   for (const row of compute(runner, branches)) expect(row).toEqual(expected);
 });
 
+test('the kernels in C give the logits of those in WebAssembly, to the bit', () => {
+  const wide = { ...architecture, headSize: 16 };
+  const path = join(directory, 'wide.gguf');
+  writeGguf(path, architectureMetadata(wide), tinyTensors(wide));
+  const [native, twin] = [true, false].map((usesNativeKernels) => open({ usesNativeKernels }, path));
+  console.log(`kernels: ${native!.instructions}, ${twin!.instructions}`);
+  expect(twin!.instructions).toBe(null);
+  const pieces = [40, 3, 17].map((length, sequence) => ({ sequence, length }));
+  expect(compute(native!, pieces)).toEqual(compute(twin!, pieces));
+});
+
 describe('a model file with tensors that do not match its sizes', () => {
   const fileWith = (change: (tensor: GgufTensorData) => GgufTensorData | null): string => {
     const path = join(directory, 'malformed.gguf');
