@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { type DocumentPage, documentSections } from './document-sections.ts';
 import { documentText, type DocumentText } from './document-text.ts';
-import { GuideSearch } from './guide-search.ts';
+import type { GuideSearch } from './guide-search.ts';
 
 /** Documents that the service shows at `/guides`. */
 export interface GuideSource {
@@ -47,8 +47,14 @@ export class GuideLibrary {
   }
 
   async search(): Promise<GuideSearch> {
-    this.#search ??= this.guides().then((guides) => GuideSearch.over(guides));
+    this.#search ??= this.#makeSearch();
     return await this.#search;
+  }
+
+  /** Loads its parser and index only now, so that they cost a start nothing. */
+  async #makeSearch(): Promise<GuideSearch> {
+    const { GuideSearch } = await import('./guide-search.ts');
+    return await GuideSearch.over(await this.guides());
   }
 
   /** @param path below the folder of pictures @returns null for a file that no document shows */

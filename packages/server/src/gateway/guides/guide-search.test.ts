@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { GuideSearch, stemOf } from './guide-search.ts';
+import { GuideSearch } from './guide-search.ts';
 
 const DOCUMENTS = [
   {
@@ -50,14 +50,3 @@ test('a hit has its place and the text around the first word', () => {
 test.each(['', '   ', '?!', 'zzzz', '__proto__ constructor'])('%j finds nothing', (query) =>
   expect(search.find(query)).toEqual([]),
 );
-
-test.each([
-  ['sampling', 'sampl'],
-  ['samples', 'sampl'],
-  ['sampled', 'sampl'],
-  ['running', 'run'],
-  ['policies', 'policy'],
-  ['loss', 'loss'],
-  ['status', 'status'],
-  ['is', 'is'],
-])('the stem of %s is %s', (word, stem) => expect(stemOf(word)).toBe(stem));

@@ -3,7 +3,6 @@ import { extname } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 
 import { PICTURES } from '../../guides/guide-library.ts';
-import { renderGuide, renderHits, renderMissingGuide } from '../../guides/render-guide.ts';
 import { makePage, sendPage } from '../../pages/send-page.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
@@ -21,10 +20,13 @@ export function guideRoutes(app: FastifyInstance, { guides: library }: RoutePart
   const q = { type: 'string', maxLength: 200 };
   const search = { config, schema: { querystring: { type: 'object', properties: { q } } } };
   const asDocument = { isDocument: true };
+  // The parser of Markdown is loaded with the first page.
+  const pages = () => import('../../guides/render-guide.ts');
 
   app.get<Search>('/guides/search', search, async ({ query }, reply) => {
     const words = query.q?.trim() ?? '';
     const hits = (await library.search()).find(words);
+    const { renderHits } = await pages();
     return sendPage(reply, makePage(renderHits(words, hits, await library.guides()), asDocument));
   });
   app.get<Search>('/guides/search.json', search, async ({ query }, reply) => {
@@ -50,6 +52,7 @@ export function guideRoutes(app: FastifyInstance, { guides: library }: RoutePart
       const path = ['/guides', params['*']?.replace(/\/+$/, '')].filter(Boolean).join('/');
       const guides = await library.guides();
       const guide = guides.find(({ href }) => href === path);
+      const { renderGuide, renderMissingGuide } = await pages();
       if (guide !== undefined) return sendPage(reply, makePage(renderGuide(guide, guides), asDocument));
       return sendPage(reply.code(404), makePage(renderMissingGuide(guides), asDocument));
     });
