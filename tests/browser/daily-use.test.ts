@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByText('3 conversations').waitFor();
     await page.getByText('Ilse Ottaway.').waitFor();
     await page.getByText('held out: the first 100 of 3,000 in wandb-artifact:///local/support/others:v0').waitFor();
-    await page.getByText('held-out conversations', { exact: true }).first().waitFor();
+    await page.getByText(/^held-out conversations/).waitFor();
     const text = (await page.locator('main').textContent()) ?? '';
     expect(text).not.toMatch(/reward|npm run demo/i);
     await expectFit();
@@ -80,6 +80,54 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByText('To the baseline').waitFor();
     expect(await page.getByRole('table', { name: 'Runs' }).getByText('baseline', { exact: true }).count()).toBe(1);
     await expectFit();
+  });
+
+  test('models get tags and notes in place, sweeps are compared by tag, and an archived model leaves the lists', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open(`/models/${supervised.modelId}`);
+    const tags = page.getByLabel('Add tags, separated by commas');
+    await tags.fill('sweep-1, kept');
+    await tags.press('Enter');
+    await page.getByRole('button', { name: 'Remove the tag kept' }).click();
+    await page.getByRole('button', { name: 'Remove the tag kept' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Add notes' }).click();
+    await page.getByLabel('Notes', { exact: true }).fill('Twice the rate.\nOf the first run.');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Of the first run.').waitFor();
+    await expectFit();
+
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/models');
+    await page.getByLabel('Choose short-answers').check();
+    await page.getByRole('button', { name: 'Tag 1' }).click();
+    await page.getByLabel('Add tags, separated by commas').fill('sweep-2');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Tags' }).click();
+    for (const tag of ['sweep-1', 'sweep-2']) await page.getByRole('menuitemcheckbox', { name: tag }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Tags: sweep-1, sweep-2' }).waitFor();
+    await page.getByLabel('Choose short-answers').uncheck();
+    await expectFit();
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.waitForURL(/compare\?tag=sweep-1&tag=sweep-2/);
+    await page.getByText('2 runs').waitFor();
+    expect(await page.getByLabel('Lines').inputValue()).toBe('tag');
+    await expectFit();
+
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/models');
+    await page.getByLabel('Choose facts').check();
+    await page.getByRole('button', { name: 'Archive 1' }).click();
+    await page.getByRole('link', { name: 'facts' }).waitFor({ state: 'detached' });
+    await page.getByLabel('Show').selectOption({ label: 'archived' });
+    await page.getByRole('link', { name: 'facts' }).click();
+    await page.getByText('not trained').waitFor();
+    await expectFit();
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await page.getByText('not trained').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Archive' }).waitFor();
   });
 
   test('Ctrl-K leads to any page or model by keyboard, and ? lists the shortcuts', async () => {

@@ -1,5 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
+import type { UpdateModelRequest } from '@trainyard/sdk';
+
 import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
 
@@ -7,10 +9,11 @@ const PAGE_SIZE = 100;
 /** Maximum points per chart. Neighbours are merged into one point that keeps their minimum and maximum. */
 const MAX_POINTS = 500;
 
-/** Trained models, newest first. */
+/** Trained models, newest first, archived ones too. */
 export const modelsQuery = infiniteQueryOptions({
   queryKey: ['models', 'list'],
-  queryFn: ({ signal, pageParam }) => client.models.list({ limit: PAGE_SIZE, order: 'desc', ...pageParam }, { signal }),
+  queryFn: ({ signal, pageParam }) =>
+    client.models.list({ limit: PAGE_SIZE, order: 'desc', archived: 'included', ...pageParam }, { signal }),
   initialPageParam: {},
   getNextPageParam: (page) => (page.has_more && page.last_id !== null ? { after: page.last_id } : null),
 });
@@ -23,6 +26,13 @@ export function modelQuery(modelId: string) {
     queryKey: ['models', modelId],
     queryFn: ({ signal }) => client.models.retrieve(modelId, { signal }),
   });
+}
+
+/** Changes tags, notes or archive. @throws {TrainyardApiError} */
+export async function labelModel(modelId: string, change: UpdateModelRequest): Promise<void> {
+  queryClient.setQueryData(modelQuery(modelId).queryKey, await client.models.update(modelId, change));
+  await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+  await queryClient.invalidateQueries({ queryKey: ['models', 'served'] });
 }
 
 export async function deleteModel(modelId: string): Promise<void> {

@@ -13,17 +13,19 @@ import { type Column, DataTable } from '../components/data-table.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
 import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { matchingModels, tagsOf } from '../components/lists/model-filter.ts';
+import { TagFilter } from '../components/lists/tag-filter.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { type ComparedSetting, differingSettings, type RunSettings } from './compared-settings.ts';
-import { comparedLines } from './seed-groups.ts';
+import { comparedLines, groupsBy } from './seed-groups.ts';
 import { shownName } from '../components/shown-name.ts';
 
 const MAX_RUNS = 12;
 const DEFAULT_METRIC = 'train/reward';
 
-/** Up to twelve runs: one metric as lines or as mean and band over seeds, and the settings that differ. */
+/** Up to twelve runs: one metric as lines or as mean and band by seed or tag, and the settings that differ. */
 export function ComparePage() {
   const [parameters] = useSearchParams();
   const list = useInfiniteQuery(modelsQuery);
@@ -34,20 +36,29 @@ export function ComparePage() {
   }, [hasNextPage, more]);
   const all = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   const read = (name: string) => parameters.get(name) ?? '';
-  const found = matching(all, { search: read('q'), project: read('project'), ids: parameters.getAll('model') });
+  const current = useMemo(() => matchingModels(all, {}), [all]);
+  const tags = parameters.getAll('tag');
+  const ids = parameters.getAll('model');
+  const isNamed = (model: ModelDetailsObject) => ids.includes(model.id);
+  // Models chosen by id may be archived ones.
+  const found =
+    ids.length > 0
+      ? all.filter(isNamed)
+      : matchingModels(current, { search: read('q'), project: read('project'), tags });
   const runs = found.slice(0, MAX_RUNS);
   return (
     <Page title="Compare" path={<Link href="/models">Models</Link>}>
       {error === null ? null : <Fault error={error} />}
       <div className="filters">
         <FilterText name="q" label="Search runs" />
-        <ProjectFilter projects={all.map((model) => model.project)} />
+        <ProjectFilter projects={current.map((model) => model.project)} />
+        <TagFilter tags={tagsOf(current)} />
         <span className="soft" role="status">
           {found.length > MAX_RUNS ? `the newest ${MAX_RUNS} of ${found.length} runs` : `${found.length} runs`}
         </span>
       </div>
       {data === undefined ? null : runs.length === 0 ? (
-        <Empty title="No runs match">Search for other words, or choose another project.</Empty>
+        <Empty title="No runs match">Search for other words, or choose other filters.</Empty>
       ) : (
         <Comparison runs={runs} />
       )}
@@ -57,7 +68,9 @@ export function ComparePage() {
 
 function Comparison({ runs }: { runs: readonly ModelDetailsObject[] }) {
   const [parameters] = useSearchParams();
-  const isGrouped = parameters.get('by') === 'seed';
+  const tags = parameters.getAll('tag').join(',');
+  // Several tags are several sweeps.
+  const by = parameters.get('by') ?? (tags.includes(',') ? 'tag' : 'run');
   const metrics = useQueries({
     queries: runs.map(({ id }) => metricsQuery(id)),
     combine: (answers) =>
@@ -74,11 +87,14 @@ function Comparison({ runs }: { runs: readonly ModelDetailsObject[] }) {
         const one = series[index];
         return one == null || one.last.length === 0
           ? []
-          : [{ id: run.id, name: shownName(run.name), x: one.last, y: one.mean }];
+          : [{ id: run.id, name: shownName(run.name), tags: run.tags, x: one.last, y: one.mean }];
       }),
     [runs, series],
   );
-  const lines = useMemo(() => comparedLines(points, isGrouped), [points, isGrouped]);
+  const lines = useMemo(
+    () => comparedLines(points, groupsBy(by, tags === '' ? [] : tags.split(','))),
+    [points, by, tags],
+  );
   const baseline = runs.find(({ id }) => id === parameters.get('baseline')) ?? null;
   const lastOf = (id: string) => points.find((one) => one.id === id)?.y.at(-1) ?? null;
   return (
@@ -88,9 +104,11 @@ function Comparison({ runs }: { runs: readonly ModelDetailsObject[] }) {
         <FilterSelect
           name="by"
           label="Lines"
+          fallback={by}
           options={[
-            ['', 'one per run'],
+            ['run', 'one per run'],
             ['seed', 'mean and band over seeds'],
+            ['tag', 'mean and band of a tag'],
           ]}
         />
         <FilterSelect
@@ -187,21 +205,6 @@ function SettingTable({ runs }: { runs: readonly ModelDetailsObject[] }) {
       )}
     </section>
   );
-}
-
-function matching(
-  models: readonly ModelDetailsObject[],
-  { search, project, ids }: { search: string; project: string; ids: readonly string[] },
-): ModelDetailsObject[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return models.filter(({ id, name, project: own }) => {
-    const text = `${own}/${name}`.toLowerCase();
-    return (
-      (ids.length === 0 || ids.includes(id)) &&
-      (project === '' || own === project) &&
-      words.every((word) => text.includes(word))
-    );
-  });
 }
 
 function withDefault(names: readonly string[], metric: string): (readonly [string, string])[] {

@@ -3,6 +3,7 @@ import type { ChartLine } from '../charts/chart-line.ts';
 /** Points of one run. */
 export interface RunPoints {
   readonly name: string;
+  readonly tags: readonly string[];
   readonly x: readonly number[];
   readonly y: readonly number[];
 }
@@ -20,15 +21,29 @@ export function lineLook(index: number): Pick<ChartLine, 'color' | 'dash'> {
   return { color: place(index), dash: place(index + Math.floor(index / 4)) };
 }
 
+/** Names of the groups of a run; null: runs are lines of their own. */
+type Groups = ((run: RunPoints) => readonly string[]) | null;
+
+/** @param by `seed`: by name without the seed; `tag`: by tag, of these or, if empty, of all @returns null for others */
+export function groupsBy(by: string, tags: readonly string[]): Groups {
+  if (by === 'seed') return ({ name }) => [withoutSeed(name)];
+  if (by !== 'tag') return null;
+  return ({ name, tags: own }) => {
+    const named = tags.length === 0 ? own : own.filter((tag) => tags.includes(tag));
+    return named.length === 0 ? [name] : named;
+  };
+}
+
 /** Runs as lines of their own, or by group: the mean of its runs, with the area from the lowest to the highest. */
-export function comparedLines(runs: readonly RunPoints[], isGrouped: boolean): ChartLine[] {
-  if (!isGrouped) return runs.map(({ name, x, y }, index) => ({ ...lineLook(index), name, x, y }));
+export function comparedLines(runs: readonly RunPoints[], groupsOf: Groups): ChartLine[] {
+  if (groupsOf === null) return runs.map(({ name, x, y }, index) => ({ ...lineLook(index), name, x, y }));
   const groups = new Map<string, RunPoints[]>();
   for (const run of runs) {
-    const name = withoutSeed(run.name);
-    const members = groups.get(name);
-    if (members === undefined) groups.set(name, [run]);
-    else members.push(run);
+    for (const name of groupsOf(run)) {
+      const members = groups.get(name);
+      if (members === undefined) groups.set(name, [run]);
+      else members.push(run);
+    }
   }
   return Array.from(groups, ([name, members]) => ({ name, members })).map(({ name, members }, index) => {
     const at = new Map<number, number[]>();

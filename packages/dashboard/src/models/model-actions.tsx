@@ -1,8 +1,9 @@
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
-import { deleteModel } from '../api/models.ts';
+import { deleteModel, labelModel } from '../api/models.ts';
 import { useMay } from '../api/session.ts';
+import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 
 /** Actions for a whole model. */
@@ -17,6 +18,11 @@ export function ModelActions({ model }: { model: ModelDetailsObject }) {
           In {model.tracked_run.tracker}
         </a>
       )}
+      {model.archived_at === null ? (
+        <ActionButton look="quiet" onAct={() => labelModel(model.id, { is_archived: true })}>
+          Archive
+        </ActionButton>
+      ) : null}
       <ConfirmButton
         label="Delete"
         name={`Delete ${model.name}`}

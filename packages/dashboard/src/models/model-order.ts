@@ -1,5 +1,7 @@
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
+import { type FilteredModel, matchingModels, type ModelFilter } from '../components/lists/model-filter.ts';
+
 /** Orders of the list, the first one by default. */
 export const MODEL_ORDERS = [
   ['', 'newest'],
@@ -9,18 +11,14 @@ export const MODEL_ORDERS = [
   ['step', 'steps'],
 ] as const;
 
-type Shown = Pick<ModelDetailsObject, 'project' | 'name' | 'base_model' | 'reward' | 'best' | 'latest_step'>;
+type Ordered = FilteredModel & Pick<ModelDetailsObject, 'reward' | 'best' | 'latest_step'>;
 
-/** Models whose names have all words of a search, in an order of {@link MODEL_ORDERS}; unknown values come last. */
-export function orderedModels<Model extends Shown>(
+/** Models that match a filter, in an order of {@link MODEL_ORDERS}; unknown values come last. */
+export function orderedModels<Model extends Ordered>(
   models: readonly Model[],
-  { search, project, order }: { search: string; project: string; order: string },
+  { order, ...filter }: ModelFilter & { order: string },
 ): Model[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = models.filter((model) => {
-    const text = `${model.project}/${model.name} ${model.base_model}`.toLowerCase();
-    return (project === '' || model.project === project) && words.every((word) => text.includes(word));
-  });
+  const found = matchingModels(models, filter);
   const by = (value: (model: Model) => number | null | undefined) =>
     found.toSorted((first, second) => (value(second) ?? -Infinity) - (value(first) ?? -Infinity) || 0);
   switch (order) {

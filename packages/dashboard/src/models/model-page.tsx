@@ -10,6 +10,7 @@ import { Page } from '../components/page.tsx';
 import { JobTable } from '../jobs/job-table.tsx';
 import { ChartsTab } from './charts/charts-tab.tsx';
 import { CheckpointsTab } from './checkpoints-tab.tsx';
+import { ModelLabels } from './labels/model-labels.tsx';
 import { ModelActions } from './model-actions.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
 import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
@@ -41,6 +42,7 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
         </>
       }
     >
+      <ModelLabels model={model} />
       <nav className="tabs" aria-label="Views of this model">
         {MODEL_TABS.map(({ path, text }) => (
           <Link

@@ -5,24 +5,30 @@ import { type Dispatch, type SetStateAction, useEffect, useMemo, useState } from
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
-import { deleteModel, modelsQuery } from '../api/models.ts';
+import { deleteModel, labelModel, modelsQuery } from '../api/models.ts';
 import { useMorePages } from '../api/more-pages.ts';
+import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { CutName } from '../components/lists/cut-name.tsx';
 import { Empty } from '../components/empty.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
 import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { matchingModels, tagsOf } from '../components/lists/model-filter.ts';
+import { TagFilter } from '../components/lists/tag-filter.tsx';
+import { Tags } from '../components/lists/tags.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { formatCount, formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { TagButton } from './labels/tag-button.tsx';
 import { ModelCurve } from './model-curve.tsx';
 import { MODEL_ORDERS, orderedModels } from './model-order.ts';
 import { shownName } from '../components/shown-name.ts';
 
+const NONE: ReadonlySet<string> = new Set();
 /** Maximum number of models loaded for the search. */
 const MAX_MODELS = 5_000;
 
@@ -57,44 +63,52 @@ export function ModelsPage() {
 
 function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
   const [parameters] = useSearchParams();
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState(NONE);
   const read = (name: string) => parameters.get(name) ?? '';
   const [search, project, order] = [read('q'), read('project'), read('sort')];
-  const shown = useMemo(() => orderedModels(models, { search, project, order }), [models, search, project, order]);
-  const columns = useMemo(() => columnsFor(models, chosen, setChosen), [models, chosen]);
-  const doomed = shown.filter(({ id }) => chosen.has(id));
+  // A tag has no comma.
+  const tags = parameters.getAll('tag').join(',');
+  const isArchived = read('archived') === 'only';
+  const all = useMemo(() => matchingModels(models, { isArchived }), [models, isArchived]);
+  const shown = useMemo(
+    () => orderedModels(all, { search, project, tags: tags === '' ? [] : tags.split(','), isArchived, order }),
+    [all, search, project, tags, isArchived, order],
+  );
+  const columns = useMemo(() => columnsFor(all, chosen, setChosen), [all, chosen]);
+  const marked = shown.filter(({ id }) => chosen.has(id));
   return (
     <>
       <div className="filters">
         <FilterText name="q" label="Search models" />
-        <ProjectFilter projects={models.map((model) => model.project)} />
+        <ProjectFilter projects={all.map((model) => model.project)} />
+        <TagFilter tags={tagsOf(all)} />
+        {isArchived || all.length < models.length ? (
+          <FilterSelect
+            name="archived"
+            label="Show"
+            options={[
+              ['', 'current'],
+              ['only', 'archived'],
+            ]}
+          />
+        ) : null}
         <FilterSelect name="sort" label="Order" options={MODEL_ORDERS} />
         <span className="soft" role="status">
-          {shown.length === models.length
-            ? formatCount(models.length)
-            : `${formatCount(shown.length)} of ${formatCount(models.length)}`}
+          {shown.length === all.length
+            ? formatCount(all.length)
+            : `${formatCount(shown.length)} of ${formatCount(all.length)}`}
         </span>
-        {shown.length < 2 ? null : (
-          <Link className="button" href={compareHref(doomed, { search, project })}>
-            {doomed.length > 1 ? `Compare ${doomed.length}` : 'Compare'}
+        {shown.length < 2 || isArchived ? null : (
+          <Link className="button" href={compareHref(marked, parameters)}>
+            {marked.length > 1 ? `Compare ${marked.length}` : 'Compare'}
           </Link>
         )}
-        {doomed.length === 0 ? null : (
-          <ConfirmButton
-            label={`Delete ${doomed.length}`}
-            name={`Delete ${doomed.length} chosen models`}
-            look="danger"
-            question={doomed.length === 1 ? `Delete ${doomed[0]!.name}?` : `Delete ${doomed.length} models?`}
-            explanation="Deletes their checkpoints with their files, their metrics and their rollouts for good, and cancels their jobs."
-            onConfirm={async () => {
-              for (const { id } of doomed) await deleteModel(id);
-              setChosen(new Set());
-            }}
-          />
+        {marked.length === 0 ? null : (
+          <MarkedActions marked={marked} isArchived={isArchived} onDone={() => setChosen(NONE)} />
         )}
       </div>
       {shown.length === 0 ? (
-        <Empty title="No models match">Search for other words, or choose another project.</Empty>
+        <Empty title="No models match">Search for other words, or choose other filters.</Empty>
       ) : (
         <LongTable
           caption="Models"
@@ -109,16 +123,47 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
   );
 }
 
+/** Work on several models. */
+function MarkedActions({
+  marked,
+  isArchived,
+  onDone,
+}: {
+  marked: readonly ModelDetailsObject[];
+  isArchived: boolean;
+  onDone: () => void;
+}) {
+  const number = marked.length;
+  return (
+    <>
+      <TagButton modelIds={marked.map(({ id }) => id)} />
+      <ActionButton
+        onAct={async () => {
+          for (const { id } of marked) await labelModel(id, { is_archived: !isArchived });
+          onDone();
+        }}
+      >
+        {isArchived ? 'Restore' : 'Archive'} {number}
+      </ActionButton>
+      <ConfirmButton
+        label={`Delete ${number}`}
+        name={`Delete ${number} chosen models`}
+        look="danger"
+        question={number === 1 ? `Delete ${marked[0]!.name}?` : `Delete ${number} models?`}
+        explanation="Deletes their checkpoints with their files, their metrics and their rollouts for good, and cancels their jobs."
+        onConfirm={async () => {
+          for (const { id } of marked) await deleteModel(id);
+          onDone();
+        }}
+      />
+    </>
+  );
+}
+
 /** Comparison of the chosen models, or of those that the filter shows. */
-function compareHref(chosen: readonly ModelDetailsObject[], filter: { search: string; project: string }): string {
-  const query =
-    chosen.length > 1
-      ? chosen.map(({ id }) => ['model', id])
-      : [
-          ['q', filter.search],
-          ['project', filter.project],
-        ].filter(([, value]) => value !== '');
-  return `/compare?${new URLSearchParams(query)}`;
+function compareHref(chosen: readonly ModelDetailsObject[], parameters: URLSearchParams): string {
+  const filter = [...parameters].filter(([name]) => name === 'q' || name === 'project' || name === 'tag');
+  return `/compare?${new URLSearchParams(chosen.length > 1 ? chosen.map(({ id }) => ['model', id]) : filter)}`;
 }
 
 /** A column with one value for all models says nothing, so the base model is shown only if there are several. */
@@ -153,12 +198,14 @@ function columnsFor(
     {
       name: 'Model',
       width: 'minmax(220px, 4fr)',
-      cell: ({ id, entity, project, name }) => (
+      cell: ({ id, entity, project, name, tags }) => (
         <span className="model-name">
           <Link href={`/models/${encodeURIComponent(id)}`}>
             <CutName text={shownName(name)} />
           </Link>
-          <small className="cut soft">{shownName(`${entity}/${project}`)}</small>
+          <small className="model-place soft">
+            <span className="cut">{shownName(`${entity}/${project}`)}</span> <Tags tags={tags} />
+          </small>
         </span>
       ),
     },

@@ -7,6 +7,7 @@ import { guidesQuery } from '../api/guides.ts';
 import { modelsQuery } from '../api/models.ts';
 import { useMay } from '../api/session.ts';
 import { Dialog } from '../components/actions/dialog.tsx';
+import { matchingModels } from '../components/lists/model-filter.ts';
 import { shownName } from '../components/shown-name.ts';
 import { foundPlaces, guidePlaces, type Place, placesOf } from './go-to.ts';
 import { navLinksOf } from './nav-links.ts';
@@ -19,7 +20,16 @@ export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onC
   const [chosen, setChosen] = useState(0);
   const [, navigate] = useLocation();
   const { data } = useInfiniteQuery({ ...modelsQuery, enabled: useMay('training') });
-  const models = useMemo(() => data?.pages.flatMap((page) => page.data) ?? NO_MODELS, [data]);
+  const models = useMemo(
+    () =>
+      data === undefined
+        ? NO_MODELS
+        : matchingModels(
+            data.pages.flatMap((page) => page.data),
+            {},
+          ),
+    [data],
+  );
   const places = useMemo(() => placesOf(navLinksOf(scopes), models), [scopes, models]);
   const { data: guides } = useQuery(guidesQuery(search));
   const found = [...foundPlaces(places, search), ...guidePlaces(search === '' ? [] : (guides ?? []))];

@@ -113,7 +113,9 @@ function CompareMenu({
   const list = useInfiniteQuery(modelsQuery);
   const more = useMorePages(list);
   const { data, hasNextPage } = list;
-  const others = (data?.pages.flatMap((page) => page.data) ?? []).filter(({ id }) => id !== model.id);
+  const others = (data?.pages.flatMap((page) => page.data) ?? []).filter(
+    ({ id, archived_at: archivedAt }) => id !== model.id && archivedAt === null,
+  );
   if (others.length === 0 && !hasNextPage) return null;
   return (
     <Menu label={withModels.length === 0 ? 'Compare' : `Compare (${withModels.length})`}>

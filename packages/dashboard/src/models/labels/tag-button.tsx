@@ -1,0 +1,32 @@
+import './labels.css';
+import { useState } from 'react';
+
+import { labelModel } from '../../api/models.ts';
+import { Dialog } from '../../components/actions/dialog.tsx';
+import { Button } from '../../components/button.tsx';
+import { counted } from '../../components/numbers.ts';
+import { TagInput } from './tag-input.tsx';
+
+/** Adds tags to several models. */
+export function TagButton({ modelIds }: { modelIds: readonly string[] }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <Button onClick={() => setIsOpen(true)}>Tag {modelIds.length}</Button>
+      <Dialog
+        title={`Add tags to ${counted(modelIds.length, 'model')}`}
+        isOpen={isOpen}
+        onClose={() => setIsOpen(false)}
+      >
+        <div className="labels tags">
+          <TagInput
+            onAdd={async (tags) => {
+              for (const id of modelIds) await labelModel(id, { add_tags: tags });
+              setIsOpen(false);
+            }}
+          />
+        </div>
+      </Dialog>
+    </>
+  );
+}
