@@ -28,6 +28,8 @@ from transformers import (
     Olmo2ForCausalLM,
     Olmo3Config,
     Olmo3ForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -63,6 +65,7 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 64,
 }
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+LONGROPE = {"type": "longrope", "short_factor": [1.0, 1.2, 1.7], "long_factor": [1.5, 3.0, 9.0]}
 # class, configuration, fields, type, pre-tokenizer, whole words first, NFC, size of a file
 CASES = {
     "llama3": (LlamaForCausalLM, LlamaConfig, {"head_dim": 16, "rope_theta": 500_000.0, "rope_scaling": LLAMA3_ROPE}, torch.bfloat16, split(LLAMA3), True, False, "200KB"),
@@ -75,6 +78,8 @@ CASES = {
     "olmo3": (Olmo3ForCausalLM, Olmo3Config, {"num_hidden_layers": 5, "sliding_window": 37, "rope_scaling": YARN}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "mistral": (MistralForCausalLM, MistralConfig, {"sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
+    "phi3": (Phi3ForCausalLM, Phi3Config, {"sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
+    "phi4": (Phi3ForCausalLM, Phi3Config, {"partial_rotary_factor": 0.75, "rope_scaling": LONGROPE, "original_max_position_embeddings": 256, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }
 

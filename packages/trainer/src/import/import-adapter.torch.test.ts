@@ -66,8 +66,24 @@ const CONFIGS: Record<string, object> = {
   },
 };
 
-/** Exported again. */
-const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
+/** A fused layer has one A and one B. */
+const FUSED_CONFIGS: Record<string, object> = {
+  'every fused layer': { r: 4, lora_alpha: 5, target_modules: 'all-linear' },
+  'one fused layer': { r: 3, lora_alpha: 5, target_modules: ['qkv_proj'], use_rslora: true },
+  'ranks and alphas of fused layers': {
+    r: 2,
+    lora_alpha: 4,
+    target_modules: ['qkv_proj', 'gate_up_proj', 'down_proj'],
+    rank_pattern: { qkv_proj: 5, 'layers.0.mlp.gate_up_proj': 1 },
+    alpha_pattern: { gate_up_proj: 9 },
+  },
+};
+
+/** Each with the adapters that are exported again. */
+const BASES = [
+  { family: 'llama', configs: CONFIGS, exported: ['rslora', 'paths', 'ranks and alphas, rank-stabilised'] },
+  { family: 'phi4', configs: FUSED_CONFIGS, exported: Object.keys(FUSED_CONFIGS) },
+] as const;
 
 /** Modules without tensors in PEFT are zero here, and have no gradient. */
 function checkGradients(name: string, lora: LoraParameters, theirs: SafetensorsFile): void {
@@ -85,76 +101,81 @@ function checkGradients(name: string, lora: LoraParameters, theirs: SafetensorsF
   expect(difference, name).toBeLessThan(2e-5 * largest);
 }
 
-test('adapters of PEFT compute the same here as in PEFT, with gradients, and so do their exports', async () => {
-  const modelPath = join(scratch, 'base.gguf');
-  writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
-  using file = GgufFile.open(modelPath);
-  const architecture = trainableArchitecture(file);
-  const random = randomSource(9);
-  const ids = Int32Array.from({ length: 120 }, () => Math.floor(((random() + 1) / 2) * architecture.vocabSize));
-  const base = mkdtempSync(join(scratch, 'base-'));
-  const exported = (
-    format: 'merged-safetensors' | 'peft',
-    lora: object,
-    source: string | null,
-    outputDirectory: string,
-  ) =>
-    exportCheckpoint(
-      {
-        modelPath,
-        baseModelId: 'base',
-        lora: lora as never,
-        checkpointDirectory: source,
-        format,
-        outputDirectory,
-        type: 'f32',
-      },
-      { numThreads: 1 },
-    );
-  const noLora = { rank: 1, alpha: 1, targets: ['q'], initSeed: 0 };
-  await exported('merged-safetensors', noLora, null, base);
-  const [configFile, tokenFile] = [join(scratch, 'configs.json'), join(scratch, 'tokens.json')];
-  writeFileSync(configFile, JSON.stringify(Object.values(CONFIGS)));
-  writeFileSync(tokenFile, JSON.stringify([...ids]));
-  const python = process.env['TRAINYARD_TEST_TORCH_PYTHON']!;
-  const env = { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' };
-  const report = async (script: string, ...args: string[]) => {
-    const { stdout } = await promisify(execFile)(python, [join(ROOT, 'lab/pytorch', script), ...args], {
-      env,
-      maxBuffer: 64e6,
-    });
-    return JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as number[][];
-  };
-  const saved = mkdtempSync(join(scratch, 'saved-'));
-  const [baseline, ...theirs] = await report('peft_adapters.py', base, configFile, tokenFile, saved);
-  const exports: { folder: string; logprobs: number[] }[] = [];
-  for (const [index, name] of Object.keys(CONFIGS).entries()) {
-    const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
-    const config = readFileSync(join(saved, String(index), 'adapter_config.json'), 'utf8');
-    const weightsPath = join(saved, String(index), 'adapter_model.safetensors');
-    const { lora, digest } = importAdapter({ modelPath, config, weightsPath, outputDirectory });
-    // As in a warm start.
-    const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
-    readAdapter(outputDirectory, policy.lora, digest);
-    const row = parityRow(ids);
-    const { logprobs } = await policy.forward(row, { keepForBackward: true });
-    const ofValues = logprobs.slice();
-    await policy.backward(Float32Array.from(row.targets, (_, i) => Math.cos(i)));
-    checkGradients(name, policy.lora, readSafetensors(join(saved, String(index), 'gradients.safetensors')));
-    policy.close();
-    const difference = logprobDifference(ofValues, theirs[index]!);
-    const effect = logprobDifference(ofValues, baseline!).mean;
-    console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
-    expect(effect, name).toBeGreaterThan(0.01);
-    expect(difference.max, name).toBeLessThan(2e-4);
-    if (!EXPORTED.includes(name)) continue;
-    const folder = mkdtempSync(join(scratch, 'export-'));
-    await exported('peft', lora, outputDirectory, folder);
-    exports.push({ folder, logprobs: [...ofValues] });
-  }
-  const folders = exports.map(({ folder }) => folder);
-  const again = await report('peft_logprobs.py', base, tokenFile, ...folders);
-  expect(again).toHaveLength(EXPORTED.length);
-  for (const [index, { logprobs }] of exports.entries())
-    expect(logprobDifference(logprobs, again[index]!).max).toBeLessThan(2e-4);
-}, 900_000);
+test.each(BASES)(
+  '$family: adapters of PEFT compute the same here as in PEFT, with gradients, and so do their exports',
+  async (of) => {
+    const { family, configs } = of;
+    const modelPath = join(scratch, `${family}.gguf`);
+    writeTinyGguf(modelPath, TINY_ARCHITECTURES[family]);
+    using file = GgufFile.open(modelPath);
+    const architecture = trainableArchitecture(file);
+    const random = randomSource(9);
+    const ids = Int32Array.from({ length: 120 }, () => Math.floor(((random() + 1) / 2) * architecture.vocabSize));
+    const base = mkdtempSync(join(scratch, 'base-'));
+    const exported = (
+      format: 'merged-safetensors' | 'peft',
+      lora: object,
+      source: string | null,
+      outputDirectory: string,
+    ) =>
+      exportCheckpoint(
+        {
+          modelPath,
+          baseModelId: 'base',
+          lora: lora as never,
+          checkpointDirectory: source,
+          format,
+          outputDirectory,
+          type: 'f32',
+        },
+        { numThreads: 1 },
+      );
+    const noLora = { rank: 1, alpha: 1, targets: ['o'], initSeed: 0 };
+    await exported('merged-safetensors', noLora, null, base);
+    const [configFile, tokenFile] = [join(scratch, 'configs.json'), join(scratch, 'tokens.json')];
+    writeFileSync(configFile, JSON.stringify(Object.values(configs)));
+    writeFileSync(tokenFile, JSON.stringify([...ids]));
+    const python = process.env['TRAINYARD_TEST_TORCH_PYTHON']!;
+    const env = { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' };
+    const report = async (script: string, ...args: string[]) => {
+      const { stdout } = await promisify(execFile)(python, [join(ROOT, 'lab/pytorch', script), ...args], {
+        env,
+        maxBuffer: 64e6,
+      });
+      return JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as number[][];
+    };
+    const saved = mkdtempSync(join(scratch, 'saved-'));
+    const [baseline, ...theirs] = await report('peft_adapters.py', base, configFile, tokenFile, saved);
+    const exports: { folder: string; logprobs: number[] }[] = [];
+    for (const [index, name] of Object.keys(configs).entries()) {
+      const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
+      const config = readFileSync(join(saved, String(index), 'adapter_config.json'), 'utf8');
+      const weightsPath = join(saved, String(index), 'adapter_model.safetensors');
+      const { lora, digest } = importAdapter({ modelPath, config, weightsPath, outputDirectory });
+      // As in a warm start.
+      const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
+      readAdapter(outputDirectory, policy.lora, digest);
+      const row = parityRow(ids);
+      const { logprobs } = await policy.forward(row, { keepForBackward: true });
+      const ofValues = logprobs.slice();
+      await policy.backward(Float32Array.from(row.targets, (_, i) => Math.cos(i)));
+      checkGradients(name, policy.lora, readSafetensors(join(saved, String(index), 'gradients.safetensors')));
+      policy.close();
+      const difference = logprobDifference(ofValues, theirs[index]!);
+      const effect = logprobDifference(ofValues, baseline!).mean;
+      console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
+      expect(effect, name).toBeGreaterThan(0.01);
+      expect(difference.max, name).toBeLessThan(2e-4);
+      if (!of.exported.includes(name)) continue;
+      const folder = mkdtempSync(join(scratch, 'export-'));
+      await exported('peft', lora, outputDirectory, folder);
+      exports.push({ folder, logprobs: [...ofValues] });
+    }
+    const folders = exports.map(({ folder }) => folder);
+    const again = await report('peft_logprobs.py', base, tokenFile, ...folders);
+    expect(again).toHaveLength(of.exported.length);
+    for (const [index, { logprobs }] of exports.entries())
+      expect(logprobDifference(logprobs, again[index]!).max).toBeLessThan(2e-4);
+  },
+  900_000,
+);

@@ -60,6 +60,8 @@ test.each([
   ['olmo3', 'llama-bpe', 'bf16', false],
   ['mistral', 'llama-bpe', 'bf16', false],
   ['gemma3', 'default', 'bf16', false],
+  ['phi3', 'default', 'bf16', false],
+  ['phi4', 'llama-bpe', 'bf16', false],
 ] as const)(
   '%s: log-probabilities, ids and prompts equal those of transformers',
   async (name, pre, type, isSharded) => {
