@@ -9,6 +9,7 @@ export {
   linearNames,
   type LongRope,
   longRopeMagnitude,
+  numRotated,
   periodOf,
   type Yarn,
   yarnMagnitude,

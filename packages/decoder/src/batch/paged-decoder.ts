@@ -6,6 +6,7 @@ import {
   layerKind,
   readArchitecture,
   contextLimit,
+  numRotated,
   ropeTables,
   UnsupportedModelError,
 } from '@trainyard/transformer';
@@ -424,7 +425,7 @@ export class PagedDecoder {
   }
 
   #ropeFeeds(positions: Int32Array): Readonly<Record<LayerKind, Feeds>> {
-    const dims = [positions.length, this.#architecture.rotatedSize / 2];
+    const dims = [positions.length, numRotated(this.#architecture) / 2];
     const feeds = ({ cos, sin }: RopeTables): Feeds => ({ cos: { data: cos, dims }, sin: { data: sin, dims } });
     const { full, windowed, unrotated } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
     return { full: feeds(full), windowed: feeds(windowed), unrotated: feeds(unrotated) };

@@ -55,6 +55,9 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['gemma3', 'f16', WIDE],
     ['granite', 'q8_0', {}],
     ['smollm3', 'q4_0', WIDE],
+    ['phi4', 'q8_0', {}],
+    // Gate and up of a number of rows that kernels have no whole vectors for.
+    ['phi3', 'f32', { feedForwardSize: 62 }],
   ];
 
 function modelFile(family: keyof typeof TINY_ARCHITECTURES, type: (typeof FILES)[number][1], sizes: object): string {

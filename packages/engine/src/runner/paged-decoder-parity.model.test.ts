@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LlamaAdapter, LlamaContext, LlamaModel } from '@trainyard/native';
-import { LINEAR_NAMES } from '@trainyard/transformer';
+import { linearNames } from '@trainyard/transformer';
 import type { Architecture, LinearName } from '@trainyard/transformer';
 import {
   LLAMA_CPP_ARCHITECTURES,
@@ -22,15 +22,18 @@ const ARCHITECTURES: Record<string, Architecture> = {
   ...LLAMA_CPP_ARCHITECTURES,
   'llama, a key head for each query head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 4 },
   'llama, one key head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 1 },
-  'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16, rotatedSize: 16 },
+  'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16 },
 };
 
 /** Adapters of one model with different ranks, scales and linear layers. */
-const ADAPTERS = [
-  { rank: 4, alpha: 8, linears: LINEAR_NAMES },
-  { rank: 1, alpha: 3, linears: ['q', 'down'] },
-  { rank: 7, alpha: 0, linears: ['k', 'v', 'gate', 'up'] },
-] as const;
+function adaptersOf(architecture: Architecture) {
+  const isFused = architecture.hasFusedLinears;
+  return [
+    { rank: 4, alpha: 8, linears: linearNames(architecture) },
+    { rank: 1, alpha: 3, linears: [isFused ? 'qkv' : 'q', 'down'] },
+    { rank: 7, alpha: 0, linears: isFused ? ['qkv', 'gateUp'] : ['k', 'v', 'gate', 'up'] },
+  ] satisfies { rank: number; alpha: number; linears: readonly LinearName[] }[];
+}
 
 function randomAdapter(
   path: string,
@@ -54,7 +57,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
 
   test('one batch with the base model and adapters of all kinds has the log-probabilities that llama.cpp has of each alone', () => {
     writeTinyGguf(path, architecture);
-    const paths = ADAPTERS.map((adapter, i) =>
+    const paths = adaptersOf(architecture).map((adapter, i) =>
       randomAdapter(join(directory, `${name}.${i}.gguf`), architecture, adapter),
     );
     const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });

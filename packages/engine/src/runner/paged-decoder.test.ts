@@ -173,7 +173,7 @@ test.each([
 
 test('the threads that share the columns of products change no bit of a row, with an adapter or without', () => {
   // Widths that several threads share, no two of three parts equal.
-  const wide = { ...architecture, hiddenSize: 160, headSize: 40, rotatedSize: 40, feedForwardSize: 388 };
+  const wide = { ...architecture, hiddenSize: 160, headSize: 40, feedForwardSize: 388 };
   const path = join(directory, 'wide.gguf');
   writeGguf(path, architectureMetadata(wide), tinyTensors(wide));
   const adapterPath = writeAdapter(`${path}.adapter`, wide, { rank: 2, alpha: 2 }, randomSource(4));

@@ -15,7 +15,6 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
   writeTinyGguf(odd, {
     ...TINY_ARCHITECTURES.llama,
     headSize: 6,
-    rotatedSize: 6,
     hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads,
   });
   const served = (modelPath: string, precision: 'exact' | 'bf16') =>

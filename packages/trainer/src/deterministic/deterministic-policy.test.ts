@@ -16,7 +16,7 @@ import {
 } from '@trainyard/decoder';
 import type { DecoderAdapter } from '@trainyard/decoder';
 import { GgufFile } from '@trainyard/native';
-import { LINEAR_NAMES, readArchitecture, readWeights } from '@trainyard/transformer';
+import { LINEAR_NAMES, linearNames, readArchitecture, readWeights } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { writeCheckpointFiles } from '../checkpoint/checkpoint.ts';
@@ -45,7 +45,8 @@ const LORA = { rank: 3, alpha: 0.7, targets: LINEAR_NAMES, initSeed: 1 };
 async function openPolicy(name: Name) {
   const modelPath = join(directory, `${name}.gguf`);
   writeTinyGguf(modelPath, TINY_ARCHITECTURES[name]);
-  const own = await OrtPolicyModel.load({ modelPath, lora: LORA, numThreads: 2 });
+  const lora = { ...LORA, targets: linearNames(TINY_ARCHITECTURES[name]) };
+  const own = await OrtPolicyModel.load({ modelPath, lora, numThreads: 2 });
   using file = GgufFile.open(modelPath);
   const rows = kept(new RowDecoder(new DecoderGraphs(file, readArchitecture(file), 2), 2));
   return { modelPath, own, policy: new DeterministicPolicy(own, rows) };

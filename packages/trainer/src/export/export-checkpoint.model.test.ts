@@ -58,7 +58,8 @@ const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: TIED.has(name) });
-  const lora: LoraConfig = { rank: 3, alpha: 5, targets: ['q', 'k', 'o', 'down'], initSeed: 0 };
+  const attention: LoraConfig['targets'] = architecture.hasFusedLinears ? ['qkv'] : ['q', 'k'];
+  const lora: LoraConfig = { rank: 3, alpha: 5, targets: [...attention, 'o', 'down'], initSeed: 0 };
   const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
 
   test.each(

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { GgufFile } from '@trainyard/native';
 import { readWeights } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { randomSource, TINY_ARCHITECTURES, type TinyName, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { readAdapter } from '../checkpoint/checkpoint.ts';
 import { readSafetensors, type SafetensorsFile } from '../checkpoint/safetensors.ts';
@@ -81,9 +81,9 @@ const FUSED_CONFIGS: Record<string, object> = {
 
 /** Each with the adapters that are exported again. */
 const BASES = [
-  { family: 'llama', configs: CONFIGS, exported: ['rslora', 'paths', 'ranks and alphas, rank-stabilised'] },
-  { family: 'phi4', configs: FUSED_CONFIGS, exported: Object.keys(FUSED_CONFIGS) },
-] as const;
+  { family: 'llama', configs: CONFIGS, exportedAgain: ['rslora', 'paths', 'ranks and alphas, rank-stabilised'] },
+  { family: 'phi4', configs: FUSED_CONFIGS, exportedAgain: Object.keys(FUSED_CONFIGS) },
+] satisfies { family: TinyName; configs: object; exportedAgain: string[] }[];
 
 /** Modules without tensors in PEFT are zero here, and have no gradient. */
 function checkGradients(name: string, lora: LoraParameters, theirs: SafetensorsFile): void {
@@ -103,8 +103,7 @@ function checkGradients(name: string, lora: LoraParameters, theirs: SafetensorsF
 
 test.each(BASES)(
   '$family: adapters of PEFT compute the same here as in PEFT, with gradients, and so do their exports',
-  async (of) => {
-    const { family, configs } = of;
+  async ({ family, configs, exportedAgain }) => {
     const modelPath = join(scratch, `${family}.gguf`);
     writeTinyGguf(modelPath, TINY_ARCHITECTURES[family]);
     using file = GgufFile.open(modelPath);
@@ -166,14 +165,14 @@ test.each(BASES)(
       console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
       expect(effect, name).toBeGreaterThan(0.01);
       expect(difference.max, name).toBeLessThan(2e-4);
-      if (!of.exported.includes(name)) continue;
+      if (!exportedAgain.includes(name)) continue;
       const folder = mkdtempSync(join(scratch, 'export-'));
       await exported('peft', lora, outputDirectory, folder);
       exports.push({ folder, logprobs: [...ofValues] });
     }
     const folders = exports.map(({ folder }) => folder);
     const again = await report('peft_logprobs.py', base, tokenFile, ...folders);
-    expect(again).toHaveLength(of.exported.length);
+    expect(again).toHaveLength(exportedAgain.length);
     for (const [index, { logprobs }] of exports.entries())
       expect(logprobDifference(logprobs, again[index]!).max).toBeLessThan(2e-4);
   },

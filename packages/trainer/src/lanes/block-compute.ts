@@ -4,6 +4,7 @@ import {
   floats,
   gradientName,
   linearDims,
+  numRotated,
   type OutsideProducts,
   type RopeTables,
   type Scratch,
@@ -36,7 +37,7 @@ export class BlockCompute {
   readonly #hiddenSize: number;
   readonly #feedForwardSize: number;
   readonly #headSize: number;
-  readonly #rotatedSize: number;
+  readonly #numRotated: number;
   readonly #queryWidth: number;
   readonly #keyWidth: number;
   readonly #keyHeads: number;
@@ -58,7 +59,7 @@ export class BlockCompute {
     this.#hiddenSize = architecture.hiddenSize;
     this.#feedForwardSize = architecture.feedForwardSize;
     this.#headSize = architecture.headSize;
-    this.#rotatedSize = architecture.rotatedSize;
+    this.#numRotated = numRotated(architecture);
     this.#keyHeads = architecture.numKvHeads;
     this.#queryWidth = linearDims(architecture, 'q').out;
     this.#keyWidth = linearDims(architecture, 'k').out;
@@ -208,7 +209,7 @@ export class BlockCompute {
   }
 
   #attentionInputFeeds(range: TokenRange, { cos, sin }: RopeTables): Tensors {
-    const half = this.#rotatedSize / 2;
+    const half = this.#numRotated / 2;
     return {
       ...feedsOf(this.#parameters.attentionInput),
       cos: rowsOf(cos, half, range),

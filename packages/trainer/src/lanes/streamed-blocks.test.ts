@@ -2,7 +2,13 @@ import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, t
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { quantizeModel } from '@trainyard/native';
-import { type Architecture, LINEAR_NAMES, type LinearName, type WeightsMode } from '@trainyard/transformer';
+import {
+  type Architecture,
+  FUSED_LINEAR_NAMES,
+  LINEAR_NAMES,
+  type LinearName,
+  type WeightsMode,
+} from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import type { PackedRow } from '../model/policy-model.ts';
@@ -73,6 +79,7 @@ test.each([
   ['qwen3', 'bf16', { numThreads: 2, targets: ['o', 'down'] }],
   ['gemma3', 'f32', { numThreads: 2, targets: ['v', 'gate'] }],
   ['granite', 'q8_0', { numThreads: 2 }],
+  ['phi4', 'q4_0', { numThreads: 2, targets: FUSED_LINEAR_NAMES }],
 ] as const)('streamed weights give the bits of resident ones: %s in %s, %o', async (family, type, setting) => {
   const path = modelFile(family, type);
   const [resident, streamed] = [await computed(path, 'resident', setting), await computed(path, 'streamed', setting)];

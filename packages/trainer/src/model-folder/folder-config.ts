@@ -83,7 +83,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       numHeads,
       numKvHeads,
       headSize,
-      rotatedSize,
+      rotatedSize: rotatedSize === headSize ? null : rotatedSize,
       rmsEpsilon: real(fields, 'rms_norm_eps', [1e-12, 1], 1e-6),
       ropeBase,
       ropeScale: ropeScaling.kind === 'linear' ? ropeScaling.factor : 1,

@@ -1,5 +1,5 @@
 import type { GgufWritableValue } from '@trainyard/native';
-import { type Architecture, FAMILIES, type WindowedLayers, type Yarn } from '@trainyard/transformer';
+import { type Architecture, FAMILIES, numRotated, type WindowedLayers, type Yarn } from '@trainyard/transformer';
 import type { FolderConfig, RopeScaling } from './folder-config.ts';
 
 /** `general.file_type` by type of the matrices. */
@@ -34,7 +34,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...(architecture.hasInterleavedHeads
       ? { vocab_size: u32(architecture.vocabSize), 'rope.dimension_count': u32(architecture.headSize) }
       : {}),
-    ...(FAMILIES[architecture.name]!.ropeIsPartial ? { 'rope.dimension_count': u32(architecture.rotatedSize) } : {}),
+    ...(FAMILIES[architecture.name]!.ropeIsPartial ? { 'rope.dimension_count': u32(numRotated(architecture)) } : {}),
     ...scales(architecture),
     ...(window === null ? {} : windowSettings(architecture, window)),
   };

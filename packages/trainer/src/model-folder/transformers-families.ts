@@ -134,7 +134,7 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     fields: ({ window, headSize, rotatedSize }) => ({
       hidden_act: 'silu',
       sliding_window: window?.tokens ?? null,
-      partial_rotary_factor: rotatedSize / headSize,
+      partial_rotary_factor: rotatedSize === null ? 1 : rotatedSize / headSize,
       resid_pdrop: 0,
       embd_pdrop: 0,
     }),

@@ -6,17 +6,27 @@ import {
   type LoraConfig,
   type LoraHalf,
   moduleShape,
+  targetModule,
 } from '@trainyard/transformer';
+import { TrainerError } from '../contract/errors.ts';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 /**
  * A fresh adapter, which does not change the base model's results. `a` is uniform in ±1/√in, PEFT's default
  * (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) · in))); `b` is zero. Every tensor has its own
  * random stream, independent of the other target layers.
+ *
+ * @throws {TrainerError} `trainer.config_invalid` for a layer that the model has not
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
   const tensors: LoraTensor[] = [];
   const names = linearNames(architecture);
+  const absent = config.targets.filter((linear) => !names.includes(linear));
+  if (absent.length > 0)
+    throw new TrainerError(
+      'trainer.config_invalid',
+      `\`lora.targets\` has ${absent.map(targetModule).join(', ')}, which this base model has not; it has ${names.map(targetModule).join(', ')}: create the model with those`,
+    );
   for (let layer = 0; layer < architecture.numLayers; layer++) {
     for (const linear of config.targets) {
       const dims = linearDims(architecture, linear);

@@ -40,7 +40,7 @@ const CASES: readonly [string, Case][] = [
   ['llama with a tied head', { isTied: true }],
   ['llama with one key head', { differences: { numKvHeads: 1 } }],
   ['llama with a key head for each query head', { differences: { numKvHeads: 4 } }],
-  ['llama with wide heads', { differences: { headSize: 16, rotatedSize: 16 } }],
+  ['llama with wide heads', { differences: { headSize: 16 } }],
   ['llama with biases', { differences: { hasAttentionBias: true } }],
   ['llama with another rope base', { differences: { ropeBase: 500_000 } }],
   [
@@ -70,7 +70,7 @@ const CASES: readonly [string, Case][] = [
   ['qwen3', { differences: QWEN3 }],
   [
     'qwen3 with a tied head, wide heads and one key head',
-    { differences: { ...QWEN3, headSize: 16, rotatedSize: 16, numKvHeads: 1 }, isTied: true },
+    { differences: { ...QWEN3, headSize: 16, numKvHeads: 1 }, isTied: true },
   ],
   // The first three are above.
   ...Object.entries(LLAMA_CPP_ARCHITECTURES)

@@ -1,6 +1,6 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import { afterEach, expect, it } from 'vitest';
-import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { type Architecture, LINEAR_NAMES, linearNames, type LoraConfig } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURE, TINY_ARCHITECTURES, tinyWeights } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
@@ -20,7 +20,8 @@ afterEach(() => {
 
 function tinyPolicy(architecture: Architecture = ARCHITECTURE): OrtPolicyModel {
   const random = randomSource(11);
-  const model = new OrtPolicyModel(architecture, tinyWeights(architecture, random), { lora: LORA, numThreads: 1 });
+  const lora = { ...LORA, targets: linearNames(architecture) };
+  const model = new OrtPolicyModel(architecture, tinyWeights(architecture, random), { lora, numThreads: 1 });
   randomizeAdapter(model.lora, random);
   open.push(model);
   return model;

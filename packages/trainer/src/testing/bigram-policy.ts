@@ -22,7 +22,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   numHeads: 2,
   numKvHeads: 2,
   headSize: 4,
-  rotatedSize: 4,
+  rotatedSize: null,
   rmsEpsilon: 1e-5,
   ropeBase: 10_000,
   ropeScale: 1,

@@ -35,7 +35,7 @@ import {
   transpose,
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
-import { addsPlainOutputs, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
+import { addsPlainOutputs, numRotated, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
 import { baseScale } from '../model/lora-modules.ts';
@@ -179,14 +179,9 @@ export class BlockGraph {
     const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
     const starts = [0, widths[0]!, widths[0]! + widths[1]!];
     const parts = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
-    const table = (name: string) => input(name, ['T', rotatedSize / 2]);
+    const table = (name: string) => input(name, ['T', numRotated(this.#architecture) / 2]);
     const rotated = (part: Value, heads: number) =>
-      rope(
-        reshape(part, [1, 'T', heads * headSize]),
-        table('cos'),
-        table('sin'),
-        rotatedSize < headSize ? heads : null,
-      );
+      rope(reshape(part, [1, 'T', heads * headSize]), table('cos'), table('sin'), rotatedSize === null ? null : heads);
     const q = this.#normaliseHeads('q', parts[0]!, numHeads);
     const k = this.#normaliseHeads('k', parts[1]!, numKvHeads);
     // Attention itself scales by 1 / √D.

@@ -55,8 +55,8 @@ export interface Architecture {
   readonly numKvHeads: number;
   readonly headSize: number;
   readonly rmsEpsilon: number;
-  /** Dimensions of a head that rope rotates, the first ones; the others stay. */
-  readonly rotatedSize: number;
+  /** First dimensions of a head, which rope rotates while the others stay; null: all. */
+  readonly rotatedSize: number | null;
   readonly ropeBase: number;
   /** Divisor of positions (linear rope scaling); 1 = none. */
   readonly ropeScale: number;
@@ -106,6 +106,9 @@ export function layerKind({ window, unrotatedPeriod }: Architecture, layer: numb
 /** True if outputs of attention and feed-forward are added to the residual without a norm or a factor. */
 export const addsPlainOutputs = ({ norms, residualScale }: Architecture): boolean =>
   !norms.after && residualScale === 1;
+
+/** Dimensions of a head that rope rotates. */
+export const numRotated = ({ rotatedSize, headSize }: Architecture): number => rotatedSize ?? headSize;
 
 /** Linear layers of a block, in its order. */
 export const linearNames = ({ hasFusedLinears }: Pick<Architecture, 'hasFusedLinears'>): readonly LinearName[] =>
@@ -205,7 +208,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     numHeads,
     numKvHeads,
     headSize,
-    rotatedSize,
+    rotatedSize: rotatedSize === headSize ? null : rotatedSize,
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
     ropeBase: optional('rope.freq_base') ?? DEFAULT_ROPE_BASE,
     ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),

@@ -1,4 +1,4 @@
-import { type Architecture, type LayerKind, type Yarn, yarnMagnitude } from './architecture.ts';
+import { type Architecture, type LayerKind, numRotated, type Yarn, yarnMagnitude } from './architecture.ts';
 
 /** cos and sin, [T, rotated dimensions / 2] row-major each. */
 export interface RopeTables {
@@ -14,10 +14,11 @@ export interface RopeTables {
  */
 export function ropeTables(
   positions: Int32Array,
-  { rotatedSize, ropeBase, ropeScale, yarn, longRope, window, unrotatedPeriod }: Architecture,
+  architecture: Architecture,
   factors: Float32Array | null,
 ): Readonly<Record<LayerKind, RopeTables>> {
-  const half = rotatedSize / 2;
+  const { ropeBase, ropeScale, yarn, longRope, window, unrotatedPeriod } = architecture;
+  const half = numRotated(architecture) / 2;
   const tables = (frequency: (j: number) => number, magnitude = 1) =>
     tablesOf(
       positions,

@@ -85,7 +85,8 @@ function attentionInput(
   { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
 ): [q: number[], k: number[], v: number[]] {
   const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeScale, window, yarn } = architecture;
-  const { ropeBase, longRope, rotatedSize: R } = architecture;
+  const { ropeBase, longRope, rotatedSize } = architecture;
+  const R = rotatedSize ?? D;
   const y = qkv.map((value, i) => value + (bias?.[i] ?? 0));
   const kind = layerKind(architecture, layer);
   const frequency = (j: number) => {

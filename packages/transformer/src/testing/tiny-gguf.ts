@@ -150,7 +150,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.value_length`]: { u32: a.headSize },
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
     [`${a.name}.rope.freq_base`]: a.ropeBase,
-    [`${a.name}.rope.dimension_count`]: { u32: a.rotatedSize },
+    [`${a.name}.rope.dimension_count`]: { u32: a.rotatedSize ?? a.headSize },
     ...scaleMetadata(a),
     ...(a.unrotatedPeriod === 1 ? { [`${a.name}.rope.scaling.finetuned`]: false } : {}),
     ...(a.window === null

@@ -1,6 +1,6 @@
 /** A random two-layer model, small enough for finite differences, with every feature of an architecture on request. */
 import type { Architecture } from '../model/architecture.ts';
-import { defaultLora, linearDims, queryKeyNormWidth } from '../model/architecture.ts';
+import { defaultLora, linearDims, numRotated, queryKeyNormWidth } from '../model/architecture.ts';
 import { projectionDims } from '../model/projections.ts';
 import type { BlockWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
@@ -15,7 +15,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   numHeads: 4,
   numKvHeads: 2,
   headSize: 8,
-  rotatedSize: 8,
+  rotatedSize: null,
   rmsEpsilon: 1e-5,
   ropeBase: 10_000,
   ropeScale: 1,
@@ -73,6 +73,6 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
     blocks: Array.from({ length: numLayers }, block),
     outputNorm: norm(hiddenSize).map((value) => value / architecture.logitScale),
     output,
-    ropeFactors: architecture.longRope === null ? null : randoms(random, architecture.rotatedSize / 2, 0.5, 1.5),
+    ropeFactors: architecture.longRope === null ? null : randoms(random, numRotated(architecture) / 2, 0.5, 1.5),
   };
 }
