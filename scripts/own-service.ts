@@ -4,6 +4,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
+import { programPath } from './program-path.ts';
+
 const ROOT = resolve(import.meta.dirname, '..');
 
 export interface OwnService {
@@ -27,7 +29,7 @@ export interface OwnService {
  *
  * @param options `dataDirectory` to start on an earlier one's data; `environment` overrides settings;
  * `program` (with its arguments, below this
- *   repository) is started instead of `trainyard serve`
+ *   repository) is started instead of `trainyard serve`; `isFromSource`: never from a bundle
  * @throws if it ends before it is ready, with its output
  */
 export async function ownService(
@@ -35,12 +37,14 @@ export async function ownService(
     dataDirectory?: string;
     environment?: Record<string, string>;
     program?: readonly [string, ...string[]];
+    isFromSource?: boolean;
   } = {},
 ): Promise<OwnService> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), 'trainyard-'));
   const apiKey = options.environment?.['TRAINYARD_API_KEY'] ?? randomBytes(24).toString('base64url');
   const [program, ...args] = options.program ?? ['packages/cli/src/main.ts', 'serve'];
-  const child = spawn(process.execPath, ['--conditions=@trainyard/source', join(ROOT, program), ...args], {
+  const path = options.isFromSource === true ? join(ROOT, program) : programPath(program);
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', path, ...args], {
     env: {
       ...process.env,
       TRAINYARD_DATA_DIR: dataDirectory,

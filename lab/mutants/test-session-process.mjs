@@ -7,7 +7,14 @@
 import { createVitest } from 'vitest/node';
 
 const [root = process.cwd()] = process.argv.slice(2);
-const vitest = await createVitest('test', { root, watch: false, silent: true, reporters: [{}] });
+const vitest = await createVitest('test', {
+  root,
+  watch: false,
+  silent: true,
+  reporters: [{}],
+  // Vite's runner loads changed files again; Node keeps them.
+  experimental: { viteModuleRunner: true },
+});
 
 process.on('message', async (/** @type {{ tests: string[], changed: string[] }} */ { tests, changed }) => {
   try {

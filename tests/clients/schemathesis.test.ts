@@ -79,7 +79,6 @@ describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () =
         ...environment,
         SCHEMATHESIS_HOOKS: 'schemathesis_hooks',
         PYTHONPATH: import.meta.dirname,
-        PYTHONDONTWRITEBYTECODE: '1',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

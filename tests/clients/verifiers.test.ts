@@ -46,7 +46,6 @@ it.skipIf(!hasVerifiers)(
           TRAINYARD_BASE_URL: service.url,
           TRAINYARD_API_KEY: service.apiKey,
           HF_HUB_OFFLINE: '1',
-          PYTHONDONTWRITEBYTECODE: '1',
           PYTHONPATH: join(ROOT, 'tests/clients'),
         },
         timeout: TIMEOUT_MS,

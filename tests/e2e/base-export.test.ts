@@ -2,14 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 
 import { GgufFile } from '@trainyard/native';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { testModel } from '../support/model.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 
 function trainyard(...args: string[]): { code: number | null; output: string; errors: string } {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], {

@@ -4,9 +4,10 @@ import { resolve } from 'node:path';
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const TERMINAL = resolve(import.meta.dirname, '../support/terminal.py');
 const CTRL_C = '\u0003';
 const CTRL_D = '\u0004';

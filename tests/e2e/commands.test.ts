@@ -5,17 +5,18 @@
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 
 import { type ModelDetailsObject, type ServiceEventObject, Trainyard, type TrainingJobObject } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { OwnService } from '../../scripts/own-service.ts';
+import { programPath } from '../../scripts/program-path.ts';
 import { tenLongGroups } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const LINES = Array.from({ length: 4 }, (_, index) =>
   JSON.stringify({
     messages: [

@@ -40,7 +40,7 @@ function keptSources(): { before: string[]; after: string[] } {
 
 test('the first start compiles every source before it has threads or children, and the second start compiles none', async () => {
   const environment = { NODE_COMPILE_CACHE: scratch };
-  const first = await smallService({ environment });
+  const first = await smallService({ environment, isFromSource: true });
   try {
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
     const base = (await client.servedModels.list()).data[0]!.id;
@@ -61,7 +61,7 @@ test('the first start compiles every source before it has threads or children, a
   expect(after.filter((source) => !source.includes('compileSources('))).toEqual([]);
 
   const compiledMs = statSync(RECORD).mtimeMs;
-  const second = await smallService({ environment });
+  const second = await smallService({ environment, isFromSource: true });
   await second.close();
   expect(statSync(RECORD).mtimeMs).toBe(compiledMs);
   expect(keptSources().before).toHaveLength(before.length);

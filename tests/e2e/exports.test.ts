@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Trainyard } from '@trainyard/sdk';
 
 import type { OwnService } from '../../scripts/own-service.ts';
+import { programPath } from '../../scripts/program-path.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { smallService } from '../support/small-service.ts';
 
@@ -71,7 +72,7 @@ function childrenOf(pid: number): string[] {
 }
 
 async function command(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const main = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+  const main = programPath('packages/cli/src/main.ts');
   const child = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...args], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -11,6 +11,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { type ChatBody, Trainyard } from '@trainyard/sdk';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups, scoredGroup } from '../support/groups.ts';
 import { childrenOf } from '../support/processes.ts';
@@ -299,7 +300,7 @@ describe('a service that cannot start reports the reason', () => {
   });
 
   it('prints its options, and refuses unknown ones', () => {
-    const main = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+    const main = programPath('packages/cli/src/main.ts');
     const run = (...args: string[]) =>
       spawnSync(process.execPath, ['--conditions=@trainyard/source', main, ...args], { encoding: 'utf8' });
     expect(run('serve', '--help').stdout).toContain('--engine-share');

@@ -7,7 +7,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { Trainyard, type TrainingEventObject } from '@trainyard/sdk';
@@ -15,12 +15,13 @@ import { openStore, type SqlStore } from '@trainyard/store';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { tenLongGroups, WITH_LOGPROBS } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const EVERY_STEPS = 2;
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-moving-'));
 const trainers = new Set<Trainer>();

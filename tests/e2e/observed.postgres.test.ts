@@ -4,7 +4,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
@@ -13,12 +13,13 @@ import { OtlpReceiver } from '@trainyard/server/testing';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { tenLongGroups } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const CLIENT = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' };
 const NUM_STEPS = 3;
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-observed-'));

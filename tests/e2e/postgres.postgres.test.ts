@@ -6,12 +6,13 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 
 import { Trainyard } from '@trainyard/sdk';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
@@ -19,7 +20,7 @@ import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const PASSWORD = 'not-for-logs';
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-postgres-e2e-'));
 const dataDirectory = join(folder, 'data');
 let cluster: PostgresCluster;

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { TokenEngine } from '@trainyard/engine';
@@ -18,6 +18,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { CREDENTIALS, MemoryBucket, REGION } from '@trainyard/store/testing';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { programPath } from '../../scripts/program-path.ts';
 import { Authority } from '../support/network/authority.ts';
 import { openTlsFront } from '../support/tls-front.ts';
 
@@ -268,7 +269,7 @@ describe('behind a certificate of a private authority', () => {
 
   /** Findings of `trainyard doctor` about one kind of part. */
   async function doctorFinds(name: string, settings: Record<string, string>): Promise<(string | null)[]> {
-    const main = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+    const main = programPath('packages/cli/src/main.ts');
     const dataDirectory = mkdtempSync(join(scratch, 'doctor-'));
     const { stdout } = await promisify(execFile)(
       process.execPath,

@@ -7,20 +7,21 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { Trainyard } from '@trainyard/sdk';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { programPath } from '../../scripts/program-path.ts';
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-roles-'));
 const trainers = new Set<ChildProcess>();
 let cluster: PostgresCluster;

@@ -20,7 +20,8 @@ let service: OwnService;
 
 /** Starts on the same data folder with the same key as before. */
 async function start(apiKey?: string): Promise<OwnService> {
-  return await ownService({ dataDirectory, environment: apiKey === undefined ? {} : { TRAINYARD_API_KEY: apiKey } });
+  const environment = apiKey === undefined ? {} : { TRAINYARD_API_KEY: apiKey };
+  return await ownService({ dataDirectory, environment, isFromSource: true });
 }
 const clientOf = ({ url, apiKey }: OwnService) => new Trainyard({ baseUrl: url, apiKey, maxRetries: 0 });
 

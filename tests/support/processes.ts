@@ -10,7 +10,7 @@ export function childrenOf(pid: number): number[] {
 /** Process id of one of a service's hosts. */
 export function hostOf(servicePid: number, name: 'engine' | 'trainer'): number {
   const pid = childrenOf(servicePid).find((child) =>
-    readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`),
+    readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`/${name}-host.`),
   );
   if (pid === undefined) throw new Error(`the service has no ${name} host`);
   return pid;

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
 
-const MAIN = resolve(import.meta.dirname, '../../packages/server/src/testing/scripted-main.ts');
+import { programPath } from '../../scripts/program-path.ts';
+
+const MAIN = programPath('packages/server/src/testing/scripted-main.ts');
 
 export interface ScriptedServiceProcess {
   /** ends in `/v1` */

@@ -3,14 +3,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import type { OwnService } from '../../scripts/own-service.ts';
+import { programPath } from '../../scripts/program-path.ts';
 import { testModel } from './model.ts';
 import { smallService } from './small-service.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const MAIN = programPath('packages/cli/src/main.ts');
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
 /** A process without HTTP for clients. */

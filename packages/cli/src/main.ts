@@ -23,8 +23,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // stderr is gone; there is nowhere to report it.
 process.stderr.on('error', () => undefined);
 
-// Import after enabling the cache, so that it covers these modules too.
-if (isService && folder !== null) {
+// Import after enabling the cache, so that it covers these modules too. JavaScript has no types to remove.
+if (isService && folder !== null && import.meta.filename.endsWith('.ts')) {
   const { compileSources } = await import('./host/compiled-sources.ts');
   compileSources(folder);
 }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -24,8 +24,6 @@ const END = 'data:text/javascript,process.exit(0)';
  */
 export function compileSources(folder: string): void {
   const paths = sourcesOfService();
-  // A tarball contains JavaScript.
-  if (paths.length === 0) return;
   const flags = [process.version, process.arch, ...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
   const compiled = createHash('sha256')
     .update([flags, ...paths.map(versionOf)].join('\n'))
@@ -44,7 +42,8 @@ export function compileSources(folder: string): void {
   });
   if (status !== 0) return;
   try {
-    writeFileSync(record, compiled);
+    writeFileSync(`${record}.${process.pid}`, compiled);
+    renameSync(`${record}.${process.pid}`, record);
   } catch {
     // A full disk must not prevent a start; the next one compiles again.
   }

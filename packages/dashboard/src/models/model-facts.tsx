@@ -1,9 +1,11 @@
 import type { ModelDetailsObject, SeriesObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
 
 import { type Fact, Facts } from '../components/facts.tsx';
-import { formatCount, formatValue } from '../components/numbers.ts';
-import { SamplerTile } from './sampler-tile.tsx';
+import { formatCount, formatTick, formatValue } from '../components/numbers.ts';
+import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { judgeGap } from './sampler-gap.ts';
 
 /** The main figures of a model. */
 export function ModelFacts({
@@ -69,4 +71,14 @@ export function ModelFacts({
     { name: 'Made', value: <Ago at={model.created_at} /> },
   ];
   return <Facts facts={facts} />;
+}
+
+/** Judgement of the sampler by its mean log-probability gap on fresh rollouts. */
+function SamplerTile({ modelId, gap }: { modelId: string; gap: number }) {
+  const { tone, word } = judgeGap(gap);
+  return (
+    <Link href={`/models/${encodeURIComponent(modelId)}/charts`} title={word}>
+      <StatusDot tone={tone}>{gap === 0 ? '0' : formatTick(Number(gap.toPrecision(1)))}</StatusDot>
+    </Link>
+  );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { judgeGap } from './sampler-tile.tsx';
+import { judgeGap } from './sampler-gap.ts';
 
 test.each([
   [0, 'good'],
