@@ -1,8 +1,9 @@
 /**
  * Parts of a decoder's step, with kernels in C and in WebAssembly, in turns: `npm run bench -- step` or
- * `node --conditions=@trainyard/source bench/step.ts [--rounds N] [--threads N] [--only SHAPE]… [--bf16 LIBRARY]`.
+ * `node --conditions=@trainyard/source bench/step.ts [--rounds N] [--threads N] [--only SHAPE]…
+ * [--prompt TOKENS] [--bf16 LIBRARY]`.
  *
- * Groups of sequences after prompts of 376 tokens, without adapters; every row requests its logits. A round is three
+ * Groups of sequences after prompts of 376 tokens (`--prompt`), without adapters; every row requests its logits. A round is three
  * steps per decoder. Parts are processor time of the calling thread, its polling included; the ratio is of the
  * processor time of all threads, round by round.
  */
@@ -16,7 +17,6 @@ import { testModel } from '../tests/support/model.ts';
 import { machineLine, otherCores, sampleCpu } from './machine.ts';
 import { median } from './percentile.ts';
 
-const PROMPT_TOKENS = 376;
 const STEPS = 3;
 /** Groups, sequences per group. */
 const SHAPES = { '1': [1, 1], '8 alone': [8, 1], '32 in 4 groups': [4, 8], '64 in 8 groups': [8, 8] } as const;
@@ -26,11 +26,13 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '5' },
     threads: { type: 'string', default: String(availableParallelism()) },
     only: { type: 'string', multiple: true },
+    prompt: { type: 'string', default: '376' },
     bf16: { type: 'string' },
   },
 });
 const numThreads = Number(flags.threads);
 const numRounds = Number(flags.rounds);
+const promptTokens = Number(flags.prompt);
 const before = sampleCpu();
 const bf16 = flags.bf16 === undefined ? null : openBf16Library(flags.bf16, numThreads);
 const clock = (): number => {
@@ -53,11 +55,9 @@ console.log(`${machineLine()}, ${numThreads} threads; milliseconds per step, med
 for (const [shape, [numGroups, groupSize]] of Object.entries(SHAPES)) {
   if (flags.only !== undefined && !flags.only.includes(shape)) continue;
   const measured = decoders.map((decoder) => ({ decoder, costs: [] as Cost[] }));
+  for (const { decoder } of measured) prefill(decoder, numGroups, groupSize);
   for (let round = 0; round < numRounds; round++)
-    for (const { decoder, costs } of measured) {
-      prefill(decoder, numGroups, groupSize);
-      costs.push(costOfSteps(decoder, numGroups * groupSize));
-    }
+    for (const { decoder, costs } of measured) costs.push(costOfSteps(decoder, numGroups * groupSize));
   for (const { decoder, costs } of measured) {
     const middle = (of: (cost: Cost) => number) => median(costs.map(of)).toFixed(1);
     const parts = Object.keys(costs[0]!.partMs).map((part) => `${part} ${middle(({ partMs }) => partMs[part]!)}`);
@@ -78,13 +78,13 @@ function prefill(decoder: PagedDecoder, numGroups: number, groupSize: number): v
   for (let sequence = 0; sequence < sizes.maxSequences; sequence++) decoder.forget(sequence, 0);
   for (let group = 0; group < numGroups; group++) {
     const first = group * groupSize;
-    const batch = new DecoderBatch(PROMPT_TOKENS);
-    for (let position = 0; position < PROMPT_TOKENS; position++) {
+    const batch = new DecoderBatch(promptTokens);
+    for (let position = 0; position < promptTokens; position++) {
       const token = (1000 + 7919 * position * (group + 2)) % decoder.vocabSize;
       batch.add({ token, position, sequence: first, wantsLogits: false }, null);
     }
     decoder.run(batch);
-    for (let i = 1; i < groupSize; i++) decoder.share(first, first + i, PROMPT_TOKENS);
+    for (let i = 1; i < groupSize; i++) decoder.share(first, first + i, promptTokens);
   }
 }
 
@@ -92,7 +92,7 @@ function costOfSteps(decoder: PagedDecoder, numRows: number): Cost {
   const { partMs: partsBefore, waitMs: waitBefore } = decoder;
   const cpu = process.cpuUsage();
   const startedAtMs = performance.now();
-  for (let position = PROMPT_TOKENS; position < PROMPT_TOKENS + STEPS; position++) {
+  for (let position = promptTokens; position < promptTokens + STEPS; position++) {
     const batch = new DecoderBatch(numRows);
     for (let sequence = 0; sequence < numRows; sequence++) {
       const token = (1000 + 7919 * position + 31 * sequence) % decoder.vocabSize;
@@ -100,6 +100,7 @@ function costOfSteps(decoder: PagedDecoder, numRows: number): Cost {
     }
     decoder.run(batch);
   }
+  for (let sequence = 0; sequence < numRows; sequence++) decoder.forget(sequence, promptTokens);
   const { user, system } = process.cpuUsage(cpu);
   const parts = Object.entries(decoder.partMs).map(([part, ms]) => [
     part,

@@ -27,6 +27,7 @@ import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { ExpandedProducts } from '../products/expanded-products.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
+import { productInstructions } from '../products/same-product-bits.ts';
 import { StreamedMatrices } from '../products/streamed-matrices.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
@@ -59,7 +60,9 @@ export interface PagedDecoderOptions extends Pick<
 
 const ADAPTERS_PER_BATCH = 64;
 /** Rows of a batch by quantised weights: above it the graphs' products are as fast, or expanding streamed weights. */
-const MAX_QUANTISED_ROWS = { resident: 4, streamed: 32 } as const;
+const MAX_QUANTISED_ROWS = { native: 32, resident: 4, streamed: 32 } as const;
+/** Rows whose bits are compared, more than the registers of a kernel hold. */
+const COMPARED_ROWS = 13;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 const KEPT_LOGIT_ROWS = 64;
 
@@ -176,7 +179,9 @@ export class PagedDecoder {
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
-    this.#maxQuantisedRows = MAX_QUANTISED_ROWS[weights instanceof StreamedMatrices ? 'streamed' : 'resident'];
+    const forProducts = usesNativeKernels ? productInstructions() : null;
+    const slower = weights instanceof StreamedMatrices ? 'streamed' : 'resident';
+    this.#maxQuantisedRows = MAX_QUANTISED_ROWS[forProducts === null ? slower : 'native'];
     const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
     const ownBytes =
       stepBytes(weights, batchTokens, numThreads) +
@@ -190,7 +195,7 @@ export class PagedDecoder {
     this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
     this.#team = team;
     this.#steps = stepsOf(weights, batchTokens, memory, team);
-    const products = new QuantisedProducts(memory.shared, team);
+    const products = new QuantisedProducts(memory.shared, team, forProducts);
     const few = readsQuantised
       ? new ProductSteps(
           parts,
@@ -369,10 +374,11 @@ export class PagedDecoder {
    * library's build.
    */
   #givesSameBits(few: BlockSteps): boolean {
-    const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS.resident);
+    const most = Math.min(COMPARED_ROWS, this.#maxQuantisedRows, this.batchTokens);
+    const batch = new DecoderBatch<object>(most);
     const logitsOf = (steps: BlockSteps): Float32Array[] => {
       const rows: Float32Array[] = [];
-      for (const length of [Math.min(MAX_QUANTISED_ROWS.resident, this.batchTokens), 1]) {
+      for (const length of [most, 1]) {
         batch.clear();
         const begun = this.#attention.tables.lengthOf(0);
         for (let i = 0; i < length; i++)

@@ -1,3 +1,5 @@
+import { ProductKernels } from '@trainyard/native';
+import type { InstructionSet } from '@trainyard/native';
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import {
@@ -13,10 +15,12 @@ import type { ProductKernel, WeightFormat } from './quantised-code.ts';
 export interface ProductWorkData {
   readonly memory: SharedWasmMemory;
   /** Float64, because addresses may exceed 2 GiB. */
-  readonly cells: Float64Array;
+  readonly cells: Float64Array<SharedArrayBuffer>;
+  /** Instruction set of the native kernels; null: WebAssembly computes. */
+  readonly instructions: InstructionSet | null;
 }
 
-/** Addresses are bytes. */
+/** Addresses are bytes. The order is that of `struct product` of the kernels in C. */
 export const PRODUCT_CELL = {
   format: 0,
   numRows: 1,
@@ -35,9 +39,11 @@ export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
 export class ProductWork {
   readonly #cells: Float64Array;
   readonly #kernels: readonly (readonly ProductKernel[])[];
+  readonly #native: ProductKernels | null;
 
-  constructor({ memory, cells }: ProductWorkData) {
+  constructor({ memory, cells, instructions }: ProductWorkData) {
     this.#cells = cells;
+    this.#native = instructions === null ? null : new ProductKernels(memory.buffer, cells, instructions);
     const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(quantisedModule()), memory);
     this.#kernels = FORMATS.map((format) =>
       Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => kernels[kernelName(format, i + 1)]!),
@@ -45,6 +51,7 @@ export class ProductWork {
   }
 
   compute(unit: number): void {
+    if (this.#native !== null) return this.#native.addProduct(unit);
     const cells = this.#cells;
     const value = (name: keyof typeof PRODUCT_CELL): number => cells[PRODUCT_CELL[name]]!;
     const [format, xRowBytes, yRowBytes] = [value('format'), value('xRowBytes'), value('yRowBytes')];

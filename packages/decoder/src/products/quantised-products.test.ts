@@ -2,6 +2,7 @@
  * Products by quantised weights against ONNX Runtime with the same weights in float32: equal to the bit, or
  * unsupported on this machine.
  */
+import { kernelInstructionSets } from '@trainyard/native';
 import { input, matmul } from '@trainyard/transformer';
 import { randomSource } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
@@ -10,6 +11,7 @@ import { ThreadTeam } from '../team/thread-team.ts';
 import { sharedMemory } from '../wasm/web-assembly.ts';
 import { formatOf, layOut, matrixBytes } from './quantised-layout.ts';
 import { QuantisedProducts } from './quantised-products.ts';
+import { productInstructions } from './same-product-bits.ts';
 
 const teams: ThreadTeam[] = [];
 afterAll(() => {
@@ -51,6 +53,13 @@ function expanded(type: keyof typeof TYPES, raw: Uint8Array): Float32Array {
   return Float32Array.from(values);
 }
 
+const ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 31, 64];
+const MAX_ROWS = 64;
+
+test('the kernels for the widest instructions of this machine are used, if it has any', () => {
+  expect(productInstructions()).toBe(kernelInstructionSets()[0] ?? null);
+});
+
 test.each(Object.keys(TYPES) as (keyof typeof TYPES)[])('%s: sums are those of float32 weights', (type) => {
   const random = randomSource(type.length + TYPES[type]);
   for (const [out, columns] of [
@@ -58,6 +67,7 @@ test.each(Object.keys(TYPES) as (keyof typeof TYPES)[])('%s: sums are those of f
     [64, 256],
     [96, 288],
     [24, 1536],
+    [40, 576],
   ] as const) {
     const raw = randomBlocks(type, (out * columns) / 32, random);
     const order = Array.from({ length: out }, (_, place) => (place * 5 + 3) % out);
@@ -68,7 +78,7 @@ test.each(Object.keys(TYPES) as (keyof typeof TYPES)[])('%s: sums are those of f
     });
     const format = formatOf(type)!;
     const size = matrixBytes(format, out, columns);
-    const memory = sharedMemory(size + 4 * 8 * (out + columns));
+    const memory = sharedMemory(size + 4 * MAX_ROWS * (out + columns));
     layOut(
       type,
       raw,
@@ -80,19 +90,24 @@ test.each(Object.keys(TYPES) as (keyof typeof TYPES)[])('%s: sums are those of f
     for (const numThreads of [1, 2]) {
       const team = new ThreadTeam(numThreads);
       teams.push(team);
-      const products = new QuantisedProducts(memory, team);
-      for (const numRows of [1, 2, 3, 4, 7]) {
+      const all = [null, ...kernelInstructionSets()].map((instructions) => {
+        return { name: instructions ?? 'wasm', products: new QuantisedProducts(memory, team, instructions) };
+      });
+      for (const numRows of ROWS) {
         const x = new Float32Array(memory.buffer, size, numRows * columns);
-        const y = new Float32Array(memory.buffer, size + 4 * 8 * columns, numRows * out).fill(0);
+        const y = new Float32Array(memory.buffer, size + 4 * MAX_ROWS * columns, numRows * out);
         for (let i = 0; i < x.length; i++) x[i] = random();
         const matrix = { out, in: columns, parts: [{ format, address: 0, firstRow: 0, numRows: out }] };
-        products.addProduct(x, matrix, y);
         const expected = new Float32Array(numRows * out);
         graph.run(
           { x: { data: x.slice(), dims: [numRows, columns] } },
           { y: { data: expected, dims: [numRows, out] } },
         );
-        expect(y.slice(), `${numRows} × ${columns} · ${out}, ${numThreads} threads`).toEqual(expected);
+        for (const { name, products } of all) {
+          y.fill(0);
+          products.addProduct(x, matrix, y);
+          expect(y, `${name}: ${numRows} × ${columns} · ${out}, ${numThreads} threads`).toEqual(expected);
+        }
       }
     }
     graph.close();

@@ -1,3 +1,4 @@
+import type { InstructionSet } from '@trainyard/native';
 import type { ThreadTeam } from '../team/thread-team.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import type { QuantisedMatrix } from './quantised-matrix.ts';
@@ -14,9 +15,12 @@ export class QuantisedProducts {
   readonly #work: number;
   readonly #buffer: SharedArrayBuffer;
 
-  /** @param memory of weights, inputs and results */
-  constructor(memory: SharedWasmMemory, team: ThreadTeam) {
-    const data: ProductWorkData = { memory, cells: this.#cells };
+  /**
+   * @param memory of weights, inputs and results
+   * @param instructions of native kernels, of `productInstructions`. Default null: WebAssembly computes
+   */
+  constructor(memory: SharedWasmMemory, team: ThreadTeam, instructions: InstructionSet | null = null) {
+    const data: ProductWorkData = { memory, cells: this.#cells, instructions };
     const own = new ProductWork(data);
     this.#compute = (unit) => own.compute(unit);
     this.#team = team;
@@ -28,7 +32,8 @@ export class QuantisedProducts {
   addProduct(x: Float32Array, matrix: QuantisedMatrix, y: Float32Array): void {
     if (x.buffer !== this.#buffer || y.buffer !== this.#buffer) throw new TypeError('x and y lie in another memory');
     const cells = this.#cells;
-    const groupsPerUnit = Math.max(1, Math.round(UNIT_VALUES / (GROUP_ROWS * matrix.in)));
+    // Native kernels multiply two groups together.
+    const groupsPerUnit = 2 * Math.max(1, Math.round(UNIT_VALUES / (2 * GROUP_ROWS * matrix.in)));
     cells[PRODUCT_CELL.numRows] = x.length / matrix.in;
     cells[PRODUCT_CELL.x] = x.byteOffset;
     cells[PRODUCT_CELL.xRowBytes] = 4 * matrix.in;

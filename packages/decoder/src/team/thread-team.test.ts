@@ -80,7 +80,7 @@ test('after units that failed on several threads at once the next work is whole'
   const cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
   // The format does not exist, so the other thread's unit fails.
   cells.set([FORMATS.length, 1], PRODUCT_CELL.format);
-  const failing = team.add({ kind: 'product', data: { memory, cells } satisfies ProductWorkData });
+  const failing = team.add({ kind: 'product', data: { memory, cells, instructions: null } satisfies ProductWorkData });
   const sleep = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   const failureOf = (compute: (unit: number) => void): string => {
     try {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KoffiFunc } from 'koffi';
 import { addressOf } from '../binding/address-of.ts';
-import { kernelLibrary, type InstructionSet } from './kernel-library.ts';
+import { kernelInstructionSets, kernelLibrary, type InstructionSet } from './kernel-library.ts';
 
 /** Fields of `struct plan` of `attention.c` after the memory's address, in its order. Places are bytes. */
 const FIELDS = [
@@ -70,7 +70,7 @@ export class AttentionKernels {
 
   /** Instruction sets of this machine whose kernels compute heads of this size, the widest first. */
   static instructionSetsFor(headSize: number): readonly InstructionSet[] {
-    return headSize % LANES === 0 ? (kernelLibrary()?.instructionSets ?? []) : [];
+    return headSize % LANES === 0 ? kernelInstructionSets() : [];
   }
 
   /** Computes outputs of tiles `first` to `end`. */

@@ -17,11 +17,17 @@ export interface KernelLibrary {
 
 let loaded: KernelLibrary | null | undefined;
 
-/** This repository's kernels in C, loaded with the first call; null if there is no build for this platform. */
+/**
+ * This repository's kernels in C, loaded with the first call; null if there is no build for this platform, or the
+ * system refuses to load it. Callers have slower kernels with the same bits.
+ */
 export function kernelLibrary(): KernelLibrary | null {
   if (loaded === undefined) loaded = load();
   return loaded;
 }
+
+/** Instruction sets of this machine that kernels are built for, the widest first. */
+export const kernelInstructionSets = (): readonly InstructionSet[] => kernelLibrary()?.instructionSets ?? [];
 
 /** @returns path of the build for a platform, which may not exist */
 export function kernelPath(platform: string = process.platform, arch: string = process.arch): string {
@@ -32,7 +38,12 @@ export function kernelPath(platform: string = process.platform, arch: string = p
 function load(): KernelLibrary | null {
   const path = kernelPath();
   if (!existsSync(path)) return null;
-  const handle = koffi().load(path);
+  let handle: LibraryHandle;
+  try {
+    handle = koffi().load(path);
+  } catch {
+    return null;
+  }
   const available = (handle.func('instruction_sets', 'int32', []) as KoffiFunc<() => number>)();
   const sets = Object.entries(INSTRUCTION_SETS) as [InstructionSet, number][];
   return { handle, instructionSets: sets.filter(([, bit]) => (available & bit) !== 0).map(([name]) => name) };
