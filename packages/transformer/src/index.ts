@@ -7,6 +7,7 @@ export {
   layerKind,
   linearDims,
   linearNames,
+  linearsIn,
   type LongRope,
   longRopeMagnitude,
   numRotated,
@@ -21,6 +22,21 @@ export {
   type WindowedLayers,
 } from './model/architecture.ts';
 export { embeddingScaleOf, FAMILIES } from './model/families.ts';
+export {
+  addExpertOutputs,
+  chooseExperts,
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  expertDims,
+  expertShares,
+  expertsIn,
+  ROUTER_TENSOR,
+  scoreGradient,
+  slotsByExpert,
+  type ExpertMatrix,
+  type Experts,
+  type ExpertSlots,
+} from './model/experts.ts';
 export { NORM_TENSORS, ROPE_FACTORS, type ModelFile } from './model/architecture-limits.ts';
 export {
   ALL_LINEAR_NAMES,
@@ -51,6 +67,7 @@ export { GGUF_LINEARS } from './model/gguf-linears.ts';
 export {
   MatrixReader,
   readBlockVectors,
+  readExperts,
   readOutputNorm,
   readRopeFactors,
   readWeights,
@@ -59,6 +76,7 @@ export {
   wideMatrices,
   type BlockVectors,
   type BlockWeights,
+  type ExpertWeights,
   type ModelWeights,
   type StreamedWeights,
 } from './model/weights.ts';
@@ -72,13 +90,17 @@ export {
 } from './model/file-matrix.ts';
 export {
   adaptedLinears,
+  byProjection,
+  type ByProjection,
   INPUT_NAMES,
   inputOf,
   INPUTS,
+  inputsIn,
   lowWidth,
   PROJECTION_NAMES,
   projectionDims,
   projectionParts,
+  projectionsIn,
   WideMatrix,
   type InputName,
   type LinearRows,
@@ -119,6 +141,7 @@ export {
   inputNormName,
   outputNormName,
   queryKeyNormName,
+  ROUTER_NAME,
   sumName,
   type AdapterLayout,
   type ProductLayout,

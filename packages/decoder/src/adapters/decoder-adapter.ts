@@ -2,6 +2,7 @@ import { GgufFile } from '@trainyard/native';
 import {
   linearDims,
   linearNames,
+  linearsIn,
   PROJECTION_NAMES,
   projectionParts,
   readAdapterFile,
@@ -68,7 +69,7 @@ export class DecoderAdapter {
       }
       return places;
     });
-    this.isPartial = sizes.length < weights.length * linearNames(architecture).length;
+    this.isPartial = weights.some((layer, i) => Object.keys(layer).length < linearsIn(architecture, i).length);
   }
 
   get sizeBytes(): number {

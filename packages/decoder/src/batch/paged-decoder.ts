@@ -34,6 +34,7 @@ import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
+import { ExpertSteps } from './expert-steps.ts';
 import { GraphSteps } from './graph-steps.ts';
 import { ProductSteps } from './product-steps.ts';
 import { type StepPart, StepTimes } from './step-times.ts';
@@ -57,6 +58,8 @@ export interface PagedDecoderOptions extends Pick<
   /** Clock of {@link PagedDecoder.partMs}, ms. Default: wall time. */
   readonly clock?: () => number;
 }
+
+export type ExpertObserver = (layer: number, chosen: Int32Array) => void;
 
 const ADAPTERS_PER_BATCH = 64;
 /** Rows of a batch by quantised weights: above it the graphs' products are as fast, or expanding streamed weights. */
@@ -95,6 +98,8 @@ export class PagedDecoder {
   readonly #times: StepTimes;
   readonly #buffers: BlockBuffers;
   readonly #steps: BlockSteps;
+  /** Null: all layers are dense. */
+  readonly #experts: ExpertSteps | null;
   /** Steps for batches of few rows; null if only the graphs compute. */
   #byQuantised: BlockSteps | null = null;
   readonly #maxQuantisedRows: number;
@@ -187,6 +192,7 @@ export class PagedDecoder {
       stepBytes(weights, batchTokens, numThreads) +
       BlockBuffers.bytesFor(architecture, bufferRows) +
       ProductSteps.bytesFor(architecture, this.#maxQuantisedRows) +
+      ExpertSteps.bytesFor(parts, batchTokens, numThreads) +
       AdapterProducts.lowBytes(numThreads);
     const freeBytes = DecoderMemory.maxBytes - ownBytes;
     const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < freeBytes;
@@ -195,6 +201,7 @@ export class PagedDecoder {
     this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
     this.#team = team;
     this.#steps = stepsOf(weights, batchTokens, memory, team);
+    this.#experts = architecture.experts === null ? null : new ExpertSteps(parts, batchTokens, memory, team);
     const products = new QuantisedProducts(memory.shared, team, forProducts);
     const few = readsQuantised
       ? new ProductSteps(
@@ -230,6 +237,14 @@ export class PagedDecoder {
     this.#adapters.begin(adapters);
     const few = batch.length <= this.#maxQuantisedRows ? this.#byQuantised : null;
     return this.#compute(batch, few ?? this.#steps);
+  }
+
+  /**
+   * Reports the experts of each row of a batch and layer, [rows, K] ascending, valid until the callback returns. Rows
+   * of the last layer are those that want logits, if there are any others. Null ends it.
+   */
+  observeExperts(observer: ExpertObserver | null): void {
+    if (this.#experts !== null) this.#experts.observer = observer;
   }
 
   share(from: number, to: number, length: number): void {
@@ -330,6 +345,11 @@ export class PagedDecoder {
     times.end('adapters');
     steps.output(layer, rows);
     times.end('products');
+    if (this.#parts.experts[layer] !== null) {
+      this.#experts!.compute(layer, rows);
+      times.end('products');
+      return;
+    }
     if (!isPlain)
       adapters.compute('feedForward', layer, {
         x: h.data,

@@ -1,4 +1,4 @@
-import type { Architecture, ProjectionName } from '@trainyard/transformer';
+import type { Architecture, ByProjection } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderParts } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -12,7 +12,7 @@ export interface RowProducts<Matrix> {
 }
 
 export interface StepMatrices<Matrix> {
-  readonly layers: readonly Readonly<Record<ProjectionName, Matrix>>[];
+  readonly layers: readonly ByProjection<Matrix>[];
   /** [V, H] */
   readonly head: Matrix;
 }
@@ -72,13 +72,13 @@ export class ProductSteps<Matrix> implements BlockSteps {
 
   feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
     const weights = this.#matrices.layers[layer]!;
-    this.#products.addProduct(h.data, weights.gate, gate.data);
-    this.#products.addProduct(h.data, weights.up, up.data);
+    this.#products.addProduct(h.data, weights.gate!, gate.data);
+    this.#products.addProduct(h.data, weights.up!, up.data);
     this.#parts.between.activation.run({ gate, up }, { activated });
   }
 
   down(layer: number, { activated, x, x2, h, sums: { down } }: BlockRows): void {
-    this.#products.addProduct(activated.data, this.#matrices.layers[layer]!.down, down.data);
+    this.#products.addProduct(activated.data, this.#matrices.layers[layer]!.down!, down.data);
     const product = this.#parts.productOnto(x, down);
     if (product === x) x.data.set(down.data);
     this.#parts.addOutput(layer, 'feedForward', { residual: x2, product, sum: x });

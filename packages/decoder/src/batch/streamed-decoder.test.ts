@@ -18,6 +18,9 @@ const SIZES = { capacityTokens: 512, maxSequences: 16, batchTokens: 32, numThrea
 /** More inputs than are summed in one chain, and rows in several units. */
 const WIDE = { hiddenSize: 320, numHeads: 10, numKvHeads: 5, headSize: 32, feedForwardSize: 576 };
 
+/** More rows per expert than are expanded at a time. */
+const EXPERTS = { count: 6, used: 2, feedForwardSize: 288, normalisesShares: true, denseLayers: [] };
+
 /** Logits of a prompt in batches, then of steps with one to sixteen sequences, some with an adapter. */
 function logitsOf(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
   const adapter = decoder.loadAdapter(adapterPath);
@@ -58,6 +61,8 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['phi4', 'q8_0', {}],
     // Gate and up of a number of rows that kernels have no whole vectors for.
     ['phi3', 'f32', { feedForwardSize: 62 }],
+    ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
+    ['qwen3moe', 'bf16', { experts: EXPERTS }],
   ];
 
 function modelFile(family: keyof typeof TINY_ARCHITECTURES, type: (typeof FILES)[number][1], sizes: object): string {

@@ -13,6 +13,8 @@ export class BetweenProducts {
   readonly #outputSum: ConstantGraph | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
+  /** The same with the width of an expert; null without experts. */
+  readonly expertActivation: ConstantGraph | null;
   readonly #opened: DisposableStack;
 
   constructor(architecture: Architecture) {
@@ -23,6 +25,8 @@ export class BetweenProducts {
     this.#outputSum = addsPlainOutputs(architecture) ? null : open(graph.outputSum());
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
+    const { experts } = architecture;
+    this.expertActivation = experts === null ? null : open(graph.activated(experts.feedForwardSize));
     this.#opened = opened.move();
   }
 

@@ -1,6 +1,6 @@
 import { closedWith, returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
-import { BlockGraph, MatrixReader, projectionDims, weightName } from '@trainyard/transformer';
+import { BlockGraph, expertsIn, MatrixReader, projectionDims, weightName } from '@trainyard/transformer';
 import type { Architecture, Outputs, ProjectionName } from '@trainyard/transformer';
 import { columnRanges, type ColumnRange } from './column-ranges.ts';
 import { ConstantGraph } from './constant-graph.ts';
@@ -29,6 +29,7 @@ export interface ColumnGraph extends ColumnRange {
  */
 export class DecoderGraphs {
   readonly parts: DecoderParts;
+  /** Layers with experts have no columns of the others. */
   readonly layers: readonly Readonly<Record<BlockProduct, readonly ColumnGraph[]>>[];
   readonly head: DecoderHead;
   readonly #opened: DisposableStack;
@@ -58,9 +59,13 @@ export class DecoderGraphs {
           };
         });
       };
-      return {
+      const attention = {
         qkv: columns('qkv', (count) => graph.columnsOf('qkv', count)),
         o: columns('o', (count) => graph.columnsOf('o', count)),
+      };
+      if (expertsIn(architecture, layer) !== null) return { ...attention, activated: [], down: [] };
+      return {
+        ...attention,
         activated: columns('activated', (count) => graph.activatedColumns(count)),
         down: columns('down', (count) => graph.columnsOf('down', count)),
       };

@@ -1,26 +1,29 @@
 import assert from 'node:assert';
-import type { GgufFile, OnnxTensor, TensorPlace } from '@trainyard/native';
+import type { GgufFile, OnnxTensor } from '@trainyard/native';
 import {
   addsPlainOutputs,
   biasName,
   MatrixRows,
   queryKeyNormName,
   readBlockVectors,
+  readExperts,
   readOutputNorm,
   readRopeFactors,
 } from '@trainyard/transformer';
-import type { Architecture, BlockVectors, ConstantTensor } from '@trainyard/transformer';
+import type { Architecture, BlockVectors, ConstantTensor, ExpertWeights } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
 import { vector, type Feeds } from './constant-graph.ts';
 
 type TensorFile = Pick<GgufFile, 'tensors' | 'readF32'>;
 
-/** A decoder without its matrices. */
+/** A decoder without its matrices, except those of experts, of which each token uses some. */
 export class DecoderParts {
   readonly architecture: Architecture;
   /** Includes the norm before the first block. */
   readonly between: BetweenProducts;
   readonly vectors: readonly BlockVectors[];
+  /** Router and experts by layer; null: dense. */
+  readonly experts: readonly (ExpertWeights | null)[];
   /** [H] */
   readonly outputNorm: Float32Array;
   /** [V, H] */
@@ -30,15 +33,16 @@ export class DecoderParts {
   /** As in `ModelWeights`. */
   readonly ropeFactors: Float32Array | null;
 
-  /** @param embedding place in a file that stays open. Default: read into memory */
-  constructor(file: TensorFile, architecture: Architecture, embedding: TensorPlace | null = null) {
+  /** @param places file that stays open, with the embedding and experts. Default: read into memory */
+  constructor(file: TensorFile, architecture: Architecture, places: Pick<GgufFile, 'place'> | null = null) {
     this.architecture = architecture;
     this.vectors = Array.from({ length: architecture.numLayers }, (_, layer) =>
       readBlockVectors(file, architecture, layer),
     );
-    const resident = embedding === null ? file.readF32('token_embd.weight') : null;
+    this.experts = this.vectors.map((_, layer) => readExperts(file, architecture, layer, places));
+    const resident = places === null ? file.readF32('token_embd.weight') : null;
     this.#embedding = resident;
-    this.embedding = new MatrixRows(embedding ?? resident!, architecture.hiddenSize);
+    this.embedding = new MatrixRows(resident ?? places!.place('token_embd.weight'), architecture.hiddenSize);
     this.ropeFactors = readRopeFactors(file, architecture);
     this.outputNorm = readOutputNorm(file, architecture);
     this.between = new BetweenProducts(architecture);

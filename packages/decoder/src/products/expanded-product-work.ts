@@ -12,8 +12,9 @@ import {
 
 export interface ExpandedMatrixData {
   readonly matrix: FileMatrix;
-  /** Rows of the matrix, which are columns of the result, by unit. */
-  readonly ranges: readonly { readonly start: number; readonly end: number }[];
+  /** Rows of the matrix, which are columns of the result, by unit; null: `unitRows` each, in order. */
+  readonly ranges: readonly { readonly start: number; readonly end: number }[] | null;
+  readonly unitRows: number;
 }
 
 /** Valid while the file of the matrices is open. */
@@ -33,6 +34,9 @@ export const EXPANDED_CELL = {
   /** Groups of rows: [in, 8] each, [in, 4] if the last has no more. */
   x: 2,
   y: 3,
+  /** Rows of the matrix that are multiplied. */
+  firstRow: 4,
+  endRow: 5,
 } as const;
 
 /** Rows of the group that starts at `row`, padding included. */
@@ -63,9 +67,12 @@ export class ExpandedProductWork {
 
   compute(unit: number): void {
     const { cells, matrices, memory } = this.#data;
-    const { matrix, ranges } = matrices[cells[EXPANDED_CELL.matrix]!]!;
-    const { start, end } = ranges[unit]!;
-    const { columns, rows: width } = matrix;
+    const { matrix, ranges, unitRows } = matrices[cells[EXPANDED_CELL.matrix]!]!;
+    const [firstRow, endRow] = [cells[EXPANDED_CELL.firstRow]!, cells[EXPANDED_CELL.endRow]!];
+    const from = firstRow + unit * unitRows;
+    const { start, end } = ranges?.[unit] ?? { start: from, end: Math.min(endRow, from + unitRows) };
+    const { columns } = matrix;
+    const width = endRow - firstRow;
     const count = end - start;
     expandRange(matrix, { start, end }, new Float32Array(memory.buffer, this.#buffer.weights, count * columns));
     const numRows = cells[EXPANDED_CELL.numRows]!;
@@ -73,7 +80,7 @@ export class ExpandedProductWork {
     for (let row = 0; row < numRows; row += GROUP_X_ROWS) {
       const group = paddedGroupRows(row, numRows);
       const xEnd = x + 4 * columns * group;
-      const y = cells[EXPANDED_CELL.y]! + 4 * (row * width + start);
+      const y = cells[EXPANDED_CELL.y]! + 4 * (row * width + start - firstRow);
       this.#multiply({ x, xEnd, columns, group }, count, { y, width, numRows: Math.min(group, numRows - row) });
       x = xEnd;
     }

@@ -33,7 +33,7 @@ export class ExpandedProducts {
       sums: memory.take(sums).byteOffset,
     }));
     this.#data = {
-      matrices: matrices.map((matrix) => ({ matrix, ranges: rangesOf(matrix) })),
+      matrices: matrices.map((matrix) => ({ matrix, ranges: rangesOf(matrix), unitRows: unitRowsOf(matrix) })),
       memory: memory.shared,
       buffers,
       cells: this.#cells,
@@ -53,8 +53,13 @@ export class ExpandedProducts {
     return numThreads * (4 * (weights + sums) + 128) + 4 * x + 64;
   }
 
-  /** Computes y += x · Wᵀ. Blocks until done. @param x [rows, in] @param y [rows, out], both in the memory */
-  addProduct(x: Float32Array, matrix: FileMatrix, y: Float32Array): void {
+  /**
+   * Computes y += x · Wᵀ. Blocks until done.
+   *
+   * @param x [rows, in] @param y [rows, out], both in the memory
+   * @param of rows of a matrix that has those of one tensor, which then are the columns of y. Default: all
+   */
+  addProduct(x: Float32Array, matrix: FileMatrix, y: Float32Array, of = { start: 0, end: matrix.rows }): void {
     for (const { buffer } of [x, y]) assert(buffer === this.#data.memory.buffer, 'rows of another memory');
     const index = this.#indices.get(matrix)!;
     const numRows = x.length / matrix.columns;
@@ -64,7 +69,11 @@ export class ExpandedProducts {
     cells[EXPANDED_CELL.numRows] = numRows;
     cells[EXPANDED_CELL.x] = this.#x.byteOffset;
     cells[EXPANDED_CELL.y] = y.byteOffset;
-    this.#team.run(this.#work, this.#data.matrices[index]!.ranges.length, true, this.#compute);
+    cells[EXPANDED_CELL.firstRow] = of.start;
+    cells[EXPANDED_CELL.endRow] = of.end;
+    const { ranges, unitRows } = this.#data.matrices[index]!;
+    const numUnits = ranges?.length ?? Math.ceil((of.end - of.start) / unitRows);
+    this.#team.run(this.#work, numUnits, true, this.#compute);
   }
 
   /** True if the kernels compute a matrix. */
@@ -87,12 +96,19 @@ export class ExpandedProducts {
   }
 }
 
+const unitRowsOf = ({ columns }: FileMatrix): number => Math.max(1, Math.floor(UNIT_VALUES / columns));
+
+/** Null: units are consecutive rows. */
 const rangesOf = (matrix: FileMatrix) =>
-  independentRanges(matrix, Math.max(1, Math.floor(UNIT_VALUES / matrix.columns)));
+  matrix.parts.length === 1 && matrix.parts[0]!.targets === null ? null : independentRanges(matrix, unitRowsOf(matrix));
 
 /** Numbers of float32. */
 function sizesOf(matrices: readonly FileMatrix[], maxRows: number): Record<'weights' | 'sums' | 'x', number> {
-  const counts = matrices.map((matrix) => Math.max(...rangesOf(matrix).map(({ start, end }) => end - start)));
+  const counts = matrices.map((matrix) =>
+    Math.max(
+      ...(rangesOf(matrix)?.map(({ start, end }) => end - start) ?? [Math.min(matrix.rows, unitRowsOf(matrix))]),
+    ),
+  );
   return {
     weights: Math.max(...matrices.map(({ columns }, i) => columns * counts[i]!)),
     sums: GROUP_X_ROWS * Math.max(...counts),

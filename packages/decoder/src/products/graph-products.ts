@@ -67,8 +67,8 @@ export class GraphProducts {
   }
 
   static #bufferLength({ layers }: DecoderGraphs, maxRows: number): number {
-    const widths = BLOCK_PRODUCT_NAMES.flatMap((name) =>
-      layers[0]![name].map(({ count }) => count * BLOCK_PRODUCTS[name].length),
+    const widths = layers.flatMap((layer) =>
+      BLOCK_PRODUCT_NAMES.flatMap((name) => layer[name].map(({ count }) => count * BLOCK_PRODUCTS[name].length)),
     );
     return maxRows * Math.max(...widths);
   }

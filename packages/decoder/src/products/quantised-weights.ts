@@ -1,14 +1,15 @@
 import type { GgufFile } from '@trainyard/native';
 import {
+  byProjection,
   GGUF_LINEARS,
   linearDims,
   linearNames,
-  PROJECTION_NAMES,
   projectionDims,
   projectionParts,
+  projectionsIn,
   toHalves,
 } from '@trainyard/transformer';
-import type { Architecture, LinearName, ProjectionName } from '@trainyard/transformer';
+import type { Architecture, ByProjection, LinearName } from '@trainyard/transformer';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import { formatOf, layOut, matrixBytes } from './quantised-layout.ts';
 import type { WeightFormat } from './quantised-code.ts';
@@ -24,7 +25,7 @@ interface Source {
 }
 
 export class QuantisedWeights {
-  readonly layers: readonly Readonly<Record<ProjectionName, QuantisedMatrix>>[];
+  readonly layers: readonly ByProjection<QuantisedMatrix>[];
   /** [V, H] */
   readonly head: QuantisedMatrix;
 
@@ -34,11 +35,10 @@ export class QuantisedWeights {
     const names = matrices.flatMap(({ sources }) => sources.map(({ tensor }) => tensor));
     const raw = new Uint8Array(Math.max(...names.map((name) => file.tensors.get(name)!.sizeBytes)));
     const all = matrices.map((matrix) => layOutAll(file, matrix, memory, raw));
-    this.layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
-      const first = layer * PROJECTION_NAMES.length;
-      const named = PROJECTION_NAMES.map((projection, i) => [projection, all[first + i]!]);
-      return Object.fromEntries(named) as Record<ProjectionName, QuantisedMatrix>;
-    });
+    let next = 0;
+    this.layers = Array.from({ length: architecture.numLayers }, (_, layer) =>
+      byProjection(projectionsIn(architecture, layer), () => all[next++]!),
+    );
     this.head = all.at(-1)!;
   }
 
@@ -88,12 +88,12 @@ interface MatrixSources {
   readonly columns: number;
 }
 
-/** Matrices of all layers, in the order of {@link PROJECTION_NAMES}, then the head's. */
+/** Matrices of all layers, in the order of `projectionsIn`, then the head's. Those of experts are none of them. */
 function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): MatrixSources[] {
   const { hiddenSize, vocabSize, numLayers } = architecture;
   const orders = new Map(linearNames(architecture).map((linear) => [linear, rowOrder(architecture, linear)]));
   const ofLayer = (layer: number) =>
-    PROJECTION_NAMES.map((projection): MatrixSources => ({
+    projectionsIn(architecture, layer).map((projection): MatrixSources => ({
       columns: projectionDims(architecture, projection).in,
       sources: projectionParts(architecture, projection).map(({ linear, firstRow, numRows }) => {
         const order = orders.get(linear)!;

@@ -1,13 +1,13 @@
 import { type GgufFile } from '@trainyard/native';
 import { fileMatrices, plainFileMatrix, UnsupportedModelError } from '@trainyard/transformer';
-import type { Architecture, FileMatrix, ProjectionName } from '@trainyard/transformer';
+import type { Architecture, ByProjection, FileMatrix } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 import { ExpandedProducts } from './expanded-products.ts';
 
 /** Matrices that stay in the model file, the embedding too: they take no memory of this process. */
 export class StreamedMatrices {
   readonly parts: DecoderParts;
-  readonly layers: readonly Readonly<Record<ProjectionName, FileMatrix>>[];
+  readonly layers: readonly ByProjection<FileMatrix>[];
   readonly head: FileMatrix;
   readonly #file: GgufFile;
 
@@ -23,7 +23,7 @@ export class StreamedMatrices {
       throw new UnsupportedModelError(
         `weights cannot be streamed with rows of ${odd.columns} values: use resident ones`,
       );
-    this.parts = new DecoderParts(file, architecture, file.place('token_embd.weight'));
+    this.parts = new DecoderParts(file, architecture, file);
   }
 
   get all(): FileMatrix[] {

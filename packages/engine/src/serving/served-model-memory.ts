@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { QuantisedWeights } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import {
+  type Architecture,
   contextLimit,
   readArchitecture,
   type WeightsMode,
@@ -14,6 +15,9 @@ import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFileOptions } from './served-file.ts';
+
+/** More than any step plans. */
+export const BATCH_TOKENS = 1024;
 
 export interface ModelMemory {
   /** Weights of the file that is actually loaded. */
@@ -74,13 +78,23 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
 export const leastSamplingBytes = (file: GgufFile, weights: WeightsMode): number =>
   RUNTIME_BYTES + readArchitecture(file).vocabSize * LOGIT_BYTES_PER_TOKEN + graphWeightBytes(file, 'f32', weights);
 
+/** Routers, which are in memory also if experts are not, and the rows of a batch by expert. */
+function routingBytes({ hiddenSize, numLayers, experts }: Architecture): number {
+  if (experts === null) return 0;
+  const rowWidth = experts.used * (2 * hiddenSize + 3 * experts.feedForwardSize);
+  return 4 * (hiddenSize * experts.count * numLayers + BATCH_TOKENS * rowWidth);
+}
+
 /**
- * Streamed, only quantised weights for batches of few rows. In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
+ * Streamed, only quantised weights for batches of few rows, and parts of experts. In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
  * head exists twice. In bf16 everything but the embedding takes half.
  */
 function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16', weights: WeightsMode): number {
   const { tensors } = file;
-  if (matrices === 'f32' && weights === 'streamed') return QuantisedWeights.bytesOf(file, readArchitecture(file));
+  if (matrices === 'f32' && weights === 'streamed') {
+    const architecture = readArchitecture(file);
+    return QuantisedWeights.bytesOf(file, architecture) + routingBytes(architecture);
+  }
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const embedding = sizeOf('token_embd.weight');
   const head = tensors.has('output.weight') ? 0 : embedding;

@@ -8,11 +8,9 @@ import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
-import { leastSamplingBytes } from './served-model-memory.ts';
+import { BATCH_TOKENS, leastSamplingBytes } from './served-model-memory.ts';
+import { shareWarning } from './share-warning.ts';
 import { windowWarning } from './window-warning.ts';
-
-/** More than any step plans. */
-const BATCH_TOKENS = 1024;
 
 export interface ServedModelOptions extends ServedFileOptions {
   /** Path or library name of oneDNN, for precision `bf16`. */
@@ -54,7 +52,7 @@ export class ServedModel implements Disposable {
   warnings(contextLength: number): readonly string[] {
     using file = GgufFile.open(this.#file.path);
     const window = windowWarning(file, contextLength, this.#file.runner);
-    return window === null ? [] : [window];
+    return [window, shareWarning(file, this.#file.runner)].filter((warning) => warning !== null);
   }
 
   /**

@@ -1,5 +1,12 @@
 import { GgufFile } from '@trainyard/native';
-import { linearNames, type LinearName, readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
+import {
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  linearNames,
+  type LinearName,
+  readArchitecture,
+  UnsupportedModelError,
+} from '@trainyard/transformer';
 
 export interface TrainingFacts {
   /** Reason why the model cannot be trained; null if it can. */
@@ -16,7 +23,7 @@ export interface TrainingFacts {
 export interface ParameterCounts {
   /** All weights of the file. */
   readonly total: number;
-  /** Weights that each token is multiplied by: those of blocks and of the head. */
+  /** Weights that each token is multiplied by: those of blocks, without experts that it does not use, and of the head. */
   readonly multiplied: number;
 }
 
@@ -39,9 +46,20 @@ export function trainingFacts(path: string): TrainingFacts {
   }
 }
 
-function countParameters({ tensors }: Pick<GgufFile, 'tensors'>): ParameterCounts {
+const EXPERT_SUFFIXES = EXPERT_MATRICES.map((matrix) => `.${EXPERT_TENSORS[matrix]}`);
+
+function countParameters({ tensors, metadata }: Pick<GgufFile, 'tensors' | 'metadata'>): ParameterCounts {
   const sizeOf = (name: string): number => (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const total = tensors.keys().reduce((sum, name) => sum + sizeOf(name), 0);
+  const setting = (key: string): number =>
+    Number(metadata.get(`${String(metadata.get('general.architecture'))}.${key}`));
+  const ofExperts = tensors
+    .keys()
+    .filter((name) => EXPERT_SUFFIXES.some((suffix) => name.endsWith(suffix)))
+    .reduce((sum, name) => sum + sizeOf(name), 0);
+  const unused =
+    ofExperts === 0 ? 0 : Math.round(ofExperts * (1 - setting('expert_used_count') / setting('expert_count')));
   // Without a head of its own a model multiplies by its embedding, else it only looks up rows.
-  return { total, multiplied: tensors.has('output.weight') ? total - sizeOf('token_embd.weight') : total };
+  const multiplied = tensors.has('output.weight') ? total - sizeOf('token_embd.weight') : total;
+  return { total, multiplied: multiplied - (Number.isFinite(unused) ? unused : 0) };
 }

@@ -1,6 +1,7 @@
 /** adapter_config.json of a checkpoint, with PEFT's names. */
 import { ALL_LINEAR_NAMES, type LoraConfig, type ModulePattern } from '@trainyard/transformer';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
+import type { LoraParameters } from '../model/policy-model.ts';
 
 /** Members that decide the adapter's results. */
 interface PeftShape {
@@ -11,6 +12,9 @@ interface PeftShape {
   readonly rank_pattern: ModulePattern;
   readonly alpha_pattern: ModulePattern;
 }
+
+/** Expression for paths of modules. */
+const EXPERT_MODULES = String.raw`.*\.experts\..*`;
 
 /** Meaning of absent members, and of null. */
 const ABSENT = { use_rslora: false, rank_pattern: {}, alpha_pattern: {} };
@@ -39,9 +43,13 @@ export function shapeDifferences(
   });
 }
 
-/** Neutral options are left out, as in files from before they were supported. */
-export function peftConfig(lora: LoraConfig): object {
-  const { r, lora_alpha, target_modules, ...options } = peftShape(lora);
+/**
+ * Neutral options are left out, as in files from before they were supported. If only some blocks have a target, the
+ * others have experts, whose matrices have the same names for PEFT.
+ */
+export function peftConfig({ config, tensors }: Pick<LoraParameters, 'config' | 'tensors'>): object {
+  const { r, lora_alpha, target_modules, ...options } = peftShape(config);
+  const counts = config.targets.map((target) => tensors.filter(({ linear }) => linear === target).length);
   return {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',
@@ -49,6 +57,7 @@ export function peftConfig(lora: LoraConfig): object {
     lora_alpha,
     lora_dropout: 0,
     target_modules,
+    ...(new Set(counts).size > 1 ? { exclude_modules: EXPERT_MODULES } : {}),
     bias: 'none',
     ...Object.fromEntries(Object.entries(options).filter(([, value]) => !isNeutral(value))),
     base_model_name_or_path: null,

@@ -118,7 +118,7 @@ export function checkpointDigest(directory: string): string {
 
 /** @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation */
 function writeAdapter(directory: string, lora: LoraParameters): string {
-  writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
+  writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora), null, 2)}\n`);
   // transformers and PEFT require a format name. Tensors do not give the scales: without them, equal weights of
   // other scales would have the same digest.
   const metadata = { format: 'pt', ...scaleMetadata(lora.config) };

@@ -16,11 +16,12 @@ import {
 } from '@trainyard/decoder';
 import type { DecoderAdapter } from '@trainyard/decoder';
 import { GgufFile } from '@trainyard/native';
-import { LINEAR_NAMES, linearNames, readArchitecture, readWeights } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { type Architecture, LINEAR_NAMES, linearNames, readArchitecture, readWeights } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURES, tinyTensors, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { writeCheckpointFiles } from '../checkpoint/checkpoint.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import type { ForwardOptions } from '../model/policy-model.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
 import { packTrie, type TinySequence } from '../testing/pack-trie.ts';
 import { policyModelSuite } from '../testing/policy-model.suite.ts';
@@ -136,6 +137,40 @@ describe.each(Object.keys(TINY_ARCHITECTURES) as Name[])('%s', (name) => {
       }
     }
   });
+});
+
+test('experts at near-ties are those of the sampler, also for gradients', async () => {
+  const architecture = {
+    ...TINY_ARCHITECTURES.qwen3moe,
+    experts: { ...TINY_ARCHITECTURES.qwen3moe.experts, used: 1 },
+  } as Architecture;
+  const path = join(directory, 'ties.gguf');
+  // Scores of the last expert differ from those of the first by less than rounding.
+  const nearlyEqual = tinyTensors(architecture).map((tensor) => {
+    if (!tensor.name.endsWith('ffn_gate_inp.weight')) return tensor;
+    const data = Float32Array.from(tensor.data as Float32Array);
+    const H = architecture.hiddenSize;
+    data.set(
+      data.subarray(0, H).map((value, i) => value * (1 + (i % 2 === 0 ? 1 : -1) * 2 ** -22)),
+      data.length - H,
+    );
+    return { ...tensor, data };
+  });
+  writeTinyGguf(path, architecture, {}, nearlyEqual);
+  const own = kept(await OrtPolicyModel.load({ modelPath: path, numThreads: 2 }));
+  using file = GgufFile.open(path);
+  const rows = kept(new RowDecoder(new DecoderGraphs(file, readArchitecture(file), 2), 2));
+  const row = packTrie(GROUPS);
+  const { logprobs, experts } = await rows.compute(row, null, {});
+  const differences = async (options: ForwardOptions) => {
+    const found = await own.forward(row, { ...options, withoutAdapter: true });
+    const all = found.logprobs.map((logprob, i) => Math.abs(logprob - logprobs[i]!));
+    return { worst: Math.max(...all), numLarge: all.filter((difference) => difference > 1e-3).length };
+  };
+  const [chosen, replayed] = [await differences({}), await differences({ experts })];
+  console.log("differences of log-probabilities, by own choice and by the sampler's:", chosen, replayed);
+  expect(chosen.numLarge).toBeGreaterThan(0);
+  expect(replayed.worst).toBeLessThan(1e-5);
 });
 
 policyModelSuite('with the log-probabilities of the sampler', () => ({

@@ -13,7 +13,7 @@ import type { RowDecoder } from './row-decoder.ts';
 /**
  * A policy whose log-probabilities equal the sampler's to the last bit: the sampler's code computes each row,
  * and the policy adds entropies and the state for backward. So ratios of tokens sampled under the same weights
- * are exactly 1. Gradients come from the policy's pass, which differs by about 1e-6.
+ * are exactly 1. Gradients come from the policy's pass, which differs by about 1e-6 and uses the sampler's experts.
  */
 export class DeterministicPolicy implements TrainablePolicy {
   readonly #policy: TrainablePolicy;
@@ -34,11 +34,12 @@ export class DeterministicPolicy implements TrainablePolicy {
   }
 
   async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
-    const { entropies } = await this.#policy.forward(row, options);
     const adapter = options.withoutAdapter === true ? null : decoderAdapter(this.lora, this.architecture);
     const { gate, signal } = options;
     const turn = { ...(gate === undefined ? {} : { gate }), ...(signal === undefined ? {} : { signal }) };
-    return { logprobs: await this.#rows.logprobs(row, adapter, turn), entropies };
+    const { logprobs, experts } = await this.#rows.compute(row, adapter, turn);
+    const { entropies } = await this.#policy.forward(row, { ...options, experts });
+    return { logprobs, entropies };
   }
 
   async backward(lossGradient: Float32Array, options?: BackwardOptions): Promise<void> {

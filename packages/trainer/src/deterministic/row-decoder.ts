@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DecoderBatch, PagedDecoder } from '@trainyard/decoder';
 import type { DecoderAdapter, DecoderWeights } from '@trainyard/decoder';
-import { ComputeTurns } from '../lanes/compute-turns.ts';
+import { expertsIn } from '@trainyard/transformer';
+import { ComputeTurns } from '../model/compute-turns.ts';
 import type { ComputeOptions, PackedRow } from '../model/policy-model.ts';
 import { DrawnRows } from './drawn-rows.ts';
 import type { RowChain } from './row-chains.ts';
@@ -13,6 +14,13 @@ import { rowChains } from './row-chains.ts';
  * held.
  */
 const BATCH_TOKENS = 128;
+
+export interface DecodedRow {
+  /** [N] natural-log probabilities, as the sampler would report them. */
+  readonly logprobs: Float32Array;
+  /** [T, K] by layer, as the sampler chose them; null for dense layers, -1 for tokens without logits in the last layer. */
+  readonly experts: readonly (Int32Array | null)[];
+}
 
 interface RowProgress {
   readonly row: PackedRow;
@@ -42,14 +50,15 @@ export class RowDecoder {
   }
 
   /**
-   * Natural-log probabilities, [N], as the sampler would report them.
+   * Computes a row as the sampler did.
    *
    * @param adapter null: the base model
    * @throws {TrainerError} `trainer.cancelled`
    */
-  async logprobs(row: PackedRow, adapter: DecoderAdapter | null, options: ComputeOptions): Promise<Float32Array> {
+  async compute(row: PackedRow, adapter: DecoderAdapter | null, options: ComputeOptions): Promise<DecodedRow> {
     const logprobs = new Float32Array(row.targets.length);
-    if (logprobs.length === 0) return logprobs;
+    const experts = this.#noExperts(row.tokenIds.length);
+    if (logprobs.length === 0) return { logprobs, experts };
     const chains = rowChains(row);
     const decoder = this.#decoderOf(row.tokenIds.length, chains);
     const numComputed = new Int32Array(chains.length);
@@ -67,6 +76,13 @@ export class RowDecoder {
         turns.throwIfCancelled();
         const tokens = this.#fill(progress, decoder, adapter);
         numLeft -= tokens.length;
+        decoder.observeExperts((layer, chosen) => {
+          const into = experts[layer]!;
+          const used = this.#weights.parts.architecture.experts!.used;
+          // The last layer may be computed only for tokens that predict a trained one.
+          const own = chosen.length === used * tokens.length ? tokens : tokens.filter((token) => trainedAt.has(token));
+          for (const [i, token] of own.entries()) into.set(chosen.subarray(i * used, (i + 1) * used), token * used);
+        });
         const logits = decoder.run(this.#batch);
         let index = 0;
         for (const token of tokens) {
@@ -78,9 +94,18 @@ export class RowDecoder {
       }
     } finally {
       turns.finish();
+      decoder.observeExperts(null);
       for (const sequence of chains.keys()) decoder.forget(sequence, 0);
     }
-    return logprobs;
+    return { logprobs, experts };
+  }
+
+  #noExperts(numTokens: number): (Int32Array | null)[] {
+    const { architecture } = this.#weights.parts;
+    return Array.from({ length: architecture.numLayers }, (_, layer) => {
+      const experts = expertsIn(architecture, layer);
+      return experts === null ? null : new Int32Array(numTokens * experts.used).fill(-1);
+    });
   }
 
   close(): void {

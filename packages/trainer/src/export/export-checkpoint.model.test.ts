@@ -81,9 +81,9 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     expect(parity).toMatchObject({ numTokens: 256 });
     expect(parity.adapterEffect).toBeGreaterThan(0.5);
     // llama.cpp keeps keys and values in half precision, which random weights amplify: 0.005 on average, 0.05 at
-    // most.
-    expect(parity.meanDifference).toBeLessThan(0.01);
-    expect(parity.maxDifference).toBeLessThan(0.1);
+    // most. Of experts a few tokens get others, as scores of random routers are close.
+    expect(parity.meanDifference).toBeLessThan(architecture.experts === null ? 0.01 : 0.03);
+    if (architecture.experts === null) expect(parity.maxDifference).toBeLessThan(0.1);
     if (format === 'peft') expect(parity.maxDifference).toBe(0);
     if (format === 'merged-safetensors' && type === 'f32') expect(parity.maxDifference).toBeLessThan(1e-4);
     expect(files.map((file) => file.name)).toEqual(readdirSync(job.outputDirectory).toSorted());
@@ -108,9 +108,10 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
       'general.file_type': 1,
     });
     expect([...merged.tensors.keys()]).toEqual([...source.tensors.keys()]);
-    for (const { dims, type } of merged.tensors.values()) expect(type).toBe(dims.length === 1 ? 'f32' : 'f16');
+    for (const { name: tensor, dims, type } of merged.tensors.values())
+      expect(type).toBe(dims.length === 1 || tensor.endsWith('ffn_gate_inp.weight') ? 'f32' : 'f16');
     // Tensors without an adapter are only rounded.
-    const untouched = 'blk.1.ffn_up.weight';
+    const untouched = architecture.experts === null ? 'blk.1.ffn_up.weight' : 'blk.1.ffn_up_exps.weight';
     expect(merged.readF32(untouched)).toEqual(source.readF32(untouched).map(Math.f16round));
     expect(merged.readF32('blk.1.attn_q.weight')).not.toEqual(source.readF32('blk.1.attn_q.weight').map(Math.f16round));
   });

@@ -1,4 +1,5 @@
 import { GgufWriter, type GgufFile, type GgufTensorShape } from '@trainyard/native';
+import { isSinglePrecision } from '../model-folder/tensor-table.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
 
@@ -26,7 +27,7 @@ export async function writeMergedGguf(
     ({ name, dims }): GgufTensorShape & { readonly type: MergedType } => ({
       name,
       dims,
-      type: dims.length === 1 ? 'f32' : type,
+      type: isSinglePrecision(name, dims) ? 'f32' : type,
     }),
   );
   using writer = new GgufWriter(path, metadata, tensors);

@@ -8,7 +8,7 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { folderConfig } from '../model-folder/folder-config.ts';
-import { huggingFaceName } from '../model-folder/tensor-names.ts';
+import { huggingFaceNames } from '../model-folder/tensor-names.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
@@ -42,11 +42,10 @@ export async function writeMergedSafetensors(
   const tensors = [
     ...[...source.tensors.values()]
       .filter(({ name }) => !FACTOR_TENSORS.includes(name))
-      .map(({ name, dims }) => ({
-        name: huggingFaceName(name, architecture),
-        dims: dims.toReversed(),
-        read: () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
-      })),
+      .flatMap(({ name, dims }) => {
+        const read = () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture);
+        return namedParts({ names: huggingFaceNames(name, architecture), dims: dims.toReversed(), read });
+      }),
     ...absentBiases(architecture).map(({ name, length }) => ({
       name,
       dims: [length],
@@ -74,6 +73,34 @@ export async function writeMergedSafetensors(
   writeDurableText(join(directory, CONFIG_FILE), `${JSON.stringify(config, null, 2)}\n`);
 }
 
+interface NamedPart {
+  readonly name: string;
+  readonly dims: readonly number[];
+  /** Parts are read in order. */
+  readonly read: () => Float32Array;
+}
+
+/** Parts of a tensor along its first axis, which has one name each; the tensor is read once. */
+function namedParts({
+  names,
+  dims,
+  read,
+}: Pick<NamedPart, 'dims' | 'read'> & { readonly names: readonly string[] }): NamedPart[] {
+  if (names.length === 1) return [{ name: names[0]!, dims, read }];
+  let whole: Float32Array = new Float32Array();
+  return names.map((name, part) => ({
+    name,
+    dims: dims.slice(1),
+    read: () => {
+      if (part === 0) whole = read();
+      const length = whole.length / (names.length - part);
+      const own = whole.subarray(0, length);
+      whole = whole.subarray(length);
+      return own;
+    },
+  }));
+}
+
 /** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
   const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
@@ -87,7 +114,8 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
     },
     readF32: (name: string, into?: Float32Array, first?: number) => {
       if (name === ROPE_FACTORS.short && ropeScaling.kind === 'longrope') return Float32Array.from(ropeScaling.short);
-      const values = plusOffset(name, reader.readF32(huggingFaceName(name, architecture)), architecture);
+      const parts = huggingFaceNames(name, architecture).map((part) => reader.readF32(part));
+      const values = plusOffset(name, parts.length === 1 ? parts[0]! : joined(parts), architecture);
       if (into === undefined) return values;
       const from = first ?? 0;
       into.set(values.subarray(from, from + into.length));
@@ -99,7 +127,13 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
 
 /** Returns '' for tensors that the layout lacks, which match no file entry. */
 function nameOrNone(ggufName: string, architecture: Architecture): string {
-  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName, architecture);
+  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceNames(ggufName, architecture)[0]!;
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
+  return all;
 }
 
 const offsetOf = (ggufName: string, architecture: Architecture): number =>

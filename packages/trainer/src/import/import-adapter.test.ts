@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { GgufFile } from '@trainyard/native';
 import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
-import { type LinearName, type LoraConfig, moduleShape, readWeights } from '@trainyard/transformer';
+import { type LinearName, linearNames, type LoraConfig, moduleShape, readWeights } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { readAdapter, readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
@@ -272,6 +272,48 @@ describe('an adapter with different modules', () => {
     const fields = { ...withConfig({ rank_pattern: { q_proj: 4 } }), ...withTensors(() => saved(every)) };
     expect(refusal(fields)).toMatch(
       /q_proj\.lora_A\.weight is \[2, 32\], expected \[4, 32\] for this base model and r 4/,
+    );
+  });
+});
+
+describe.each([
+  ['experts in every block', []],
+  ['experts in one block of two', [1]],
+])('of a model with %s', (_, denseLayers) => {
+  const experts = { ...TINY_ARCHITECTURES.qwen3moe.experts!, denseLayers };
+  const architecture = { ...TINY_ARCHITECTURES.qwen3moe, experts };
+  const directory = mkdtempSync(join(scratch, 'experts-'));
+  const path = `${directory}.gguf`;
+  writeTinyGguf(path, architecture);
+  const lora = { rank: 2, alpha: 6, targets: linearNames(architecture), initSeed: 0 };
+
+  test('an adapter has modules of experts neither in its files nor when it comes back', () => {
+    const own = initialLoraParameters(architecture, lora);
+    const names = [...new Set(own.tensors.map(({ layer, linear }) => `${layer} ${linear}`))];
+    expect(names).toHaveLength(denseLayers.length === 0 ? 8 : 11);
+    randomizeAdapter(own, randomSource(5));
+    const optimizer = freshOptimizerState(own.tensors);
+    const saved = writeCheckpoint(directory, { lora: own, architecture, optimizer, metrics: {} });
+    const text = readFileSync(join(directory, 'adapter_config.json'), 'utf8');
+    expect((JSON.parse(text) as { exclude_modules?: string }).exclude_modules).toBe(
+      denseLayers.length === 0 ? undefined : String.raw`.*\.experts\..*`,
+    );
+    const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
+    const file = join(directory, 'adapter_model.safetensors');
+    const imported = importAdapter({ modelPath: path, config: text, weightsPath: file, outputDirectory });
+    expect(imported.digest).toBe(saved);
+  });
+
+  test('an adapter of experts is refused, naming the tensor', () => {
+    const name = 'base_model.model.model.layers.0.mlp.experts.1.up_proj.lora_A.weight';
+    const extra = { name, dims: [2, 32], data: new Float32Array(64) };
+    const file = join(directory, 'experts.safetensors');
+    const own = readSafetensors(join(directory, 'adapter_model.safetensors')).tensors.values();
+    writeSafetensors(file, [...own, extra], {});
+    const text = readFileSync(join(directory, 'adapter_config.json'), 'utf8');
+    const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
+    expect(() => importAdapter({ modelPath: path, config: text, weightsPath: file, outputDirectory })).toThrow(
+      /experts\.1\.up_proj\.lora_A\.weight.* is not part of a LoRA adapter of this base model/,
     );
   });
 });

@@ -2,6 +2,7 @@ import { GgufFile, shown } from '@trainyard/native';
 import {
   type Architecture,
   linearDims,
+  linearsIn,
   type LinearName,
   type LoraConfig,
   type LoraHalf,
@@ -105,6 +106,7 @@ function adapterPlaces(architecture: Architecture, lora: LoraConfig): LoraTensor
   });
   return Array.from({ length: architecture.numLayers }, (_, layer) =>
     lora.targets.flatMap((linear) => {
+      if (!linearsIn(architecture, layer).includes(linear)) return [];
       const dims = linearDims(architecture, linear);
       const { rank } = moduleShape(lora, layer, linear);
       return [place(layer, linear, 'a', [rank, dims.in]), place(layer, linear, 'b', [dims.out, rank])];

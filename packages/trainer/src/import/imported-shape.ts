@@ -2,6 +2,7 @@ import {
   type Architecture,
   type LinearName,
   linearNames,
+  linearsIn,
   type LoraConfig,
   modulePath,
   modulePattern,
@@ -33,7 +34,7 @@ interface AdaptedModule {
 export function importedShape(architecture: Architecture, config: PeftConfig): ImportedShape {
   const names = linearNames(architecture);
   const modules = Array.from({ length: architecture.numLayers }, (_, layer) =>
-    names.map((linear) => ({ layer, linear, name: peftModuleName(layer, linear) })),
+    linearsIn(architecture, layer).map((linear) => ({ layer, linear, name: peftModuleName(layer, linear) })),
   ).flat();
   const shapes = config.shapesOf(modules.map(({ name }) => name));
   const adapted = modules.flatMap((module, index): AdaptedModule[] => {
@@ -41,7 +42,7 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
     return shape === null ? [] : [{ ...module, shape }];
   });
   if (adapted.length === 0) {
-    const known = modules.slice(0, names.length).map(({ name }) => name);
+    const known = modules.filter(({ layer }) => layer === 0).map(({ name }) => name);
     throw new TrainerError(
       'trainer.adapter_invalid',
       `target_modules selects no module of this base model, which has ${known.join(', ')} and so on for each layer`,

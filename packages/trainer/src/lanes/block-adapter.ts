@@ -5,32 +5,31 @@ import {
   baseScale,
   biasName,
   type BlockWeights,
+  type ByProjection,
+  type ExpertWeights,
   gradientName,
   graphRank,
   inputNormName,
   outputNormName,
   queryKeyNormName,
-  INPUT_NAMES,
   type InputName,
   inputOf,
   INPUTS,
+  inputsIn,
   linearDims,
   type LinearName,
   type LoraHalf,
   lowWidth,
   moduleShape,
-  PROJECTION_NAMES,
   type ProjectionName,
   projectionParts,
+  projectionsIn,
+  ROUTER_NAME,
   sharedFloats,
   weightName,
   type WideMatrix,
 } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from '../model/policy-model.ts';
-
-/** Inputs of the graph before attention, and of the one after it. */
-const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
-const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
 /** Keys are graph inputs or outputs. */
 export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
@@ -38,7 +37,10 @@ export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array;
 /** Constant inputs; large ones are shared memory. */
 export interface BlockParameters {
   readonly attentionInput: NamedArrays;
+  /** With the router of a block with experts. */
   readonly output: NamedArrays;
+  /** Null: the block is dense. */
+  readonly experts: ExpertWeights['matrices'] | null;
 }
 
 /** Keys are outputs of the backward graphs. */
@@ -62,7 +64,10 @@ interface AdapterPlace {
 }
 
 /** Norms of the graph before attention, and of the one after it. */
-function normsOf({ normsBefore, normsAfter }: BlockWeights): Readonly<Record<keyof BlockParameters, NamedVectors>> {
+function normsOf({
+  normsBefore,
+  normsAfter,
+}: BlockWeights): Readonly<Record<'attentionInput' | 'output', NamedVectors>> {
   return {
     attentionInput: normsBefore === null ? {} : { [inputNormName('attention')]: normsBefore.attention },
     output: {
@@ -79,17 +84,14 @@ function normsOf({ normsBefore, normsAfter }: BlockWeights): Readonly<Record<key
 export class BlockAdapter {
   readonly #lora: LoraParameters;
   readonly #tensors: ReadonlyMap<string, LoraTensor>;
-  readonly #matrices: Readonly<Record<ProjectionName, WideMatrix>>;
+  readonly #inputs: readonly InputName[];
+  readonly #hiddenSize: number;
+  readonly #matrices: ByProjection<WideMatrix>;
   readonly #joint = new Map<InputName, NamedArrays[string]>();
   /** Places of each `b`: one, or one per projection for a fused linear layer. */
   readonly #places: readonly (AdapterPlace & { readonly linear: LinearName })[];
 
-  constructor(
-    architecture: Architecture,
-    matrices: Readonly<Record<ProjectionName, WideMatrix>>,
-    lora: LoraParameters,
-    layer: number,
-  ) {
+  constructor(architecture: Architecture, matrices: ByProjection<WideMatrix>, lora: LoraParameters, layer: number) {
     this.#lora = lora;
     this.#matrices = matrices;
     this.#tensors = new Map(
@@ -97,8 +99,11 @@ export class BlockAdapter {
         .filter((tensor) => tensor.layer === layer)
         .map((tensor) => [`${tensor.linear}.${tensor.half}`, tensor]),
     );
-    for (const projection of PROJECTION_NAMES) matrices[projection].reserve(lowWidth(inputOf(projection), lora.config));
-    for (const input of INPUT_NAMES) {
+    this.#inputs = inputsIn(architecture, layer);
+    this.#hiddenSize = architecture.hiddenSize;
+    for (const projection of projectionsIn(architecture, layer))
+      matrices[projection]!.reserve(lowWidth(inputOf(projection), lora.config));
+    for (const input of this.#inputs) {
       const [first] = adaptedLinears(input, lora.config);
       if (first === undefined) continue;
       const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
@@ -120,7 +125,7 @@ export class BlockAdapter {
     if (withoutAdapter) return;
     for (const { linear, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale } of this.#places) {
       const { value } = this.#tensor(linear, 'b');
-      const { data, width, columns } = this.#matrices[projection];
+      const { data, width, columns } = this.#matrices[projection]!;
       for (let row = 0; row < ownRows.count; row++) {
         const to = (firstRow + row) * width + columns + firstColumn;
         const from = (ownRows.first + row) * rank;
@@ -138,13 +143,32 @@ export class BlockAdapter {
    */
   parameters(weights: BlockWeights, isStreamed: boolean): BlockParameters {
     const norms = normsOf(weights);
+    const { experts } = weights;
+    const output = this.#arrays(weights, isStreamed, {
+      inputs: this.#inputs.filter((name) => name !== 'attention'),
+      norms: norms.output,
+    });
     return {
-      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, isStreamed, norms.attentionInput),
-      output: this.#arrays(weights, OUTPUT_INPUTS, isStreamed, norms.output),
+      attentionInput: this.#arrays(weights, isStreamed, { inputs: ['attention'], norms: norms.attentionInput }),
+      output:
+        experts === null
+          ? output
+          : {
+              ...output,
+              [ROUTER_NAME]: {
+                data: experts.router,
+                dims: [experts.router.length / this.#hiddenSize, this.#hiddenSize],
+              },
+            },
+      experts: experts?.matrices ?? null,
     };
   }
 
-  #arrays(weights: BlockWeights, inputs: readonly InputName[], isStreamed: boolean, norms: NamedVectors): NamedArrays {
+  #arrays(
+    weights: BlockWeights,
+    isStreamed: boolean,
+    { inputs, norms }: { readonly inputs: readonly InputName[]; readonly norms: NamedVectors },
+  ): NamedArrays {
     const vector = (data: Float32Array) => ({ data, dims: [data.length] });
     const arrays: Record<string, NamedArrays[string]> = {};
     for (const [name, norm] of Object.entries(norms)) arrays[name] = vector(norm);
@@ -152,7 +176,7 @@ export class BlockAdapter {
       const joint = this.#joint.get(name);
       if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
       for (const projection of INPUTS[name]) {
-        const { data, rows, columns, width } = weights.matrices[projection];
+        const { data, rows, columns, width } = weights.matrices[projection]!;
         if (isStreamed) continue;
         // Without weights only `b` remains, which is a separate input of the graphs.
         if (columns > 0) arrays[weightName(projection)] = { data, dims: [rows, width] };
@@ -172,7 +196,7 @@ export class BlockAdapter {
       const [low, width] = dims as [number, number];
       all[gradientName(adapterName(input, 'a'))] = [low, width];
       for (const projection of INPUTS[input])
-        all[gradientName(adapterName(projection, 'b'))] = [this.#matrices[projection].rows, low];
+        all[gradientName(adapterName(projection, 'b'))] = [this.#matrices[projection]!.rows, low];
     }
     return all;
   }
@@ -208,7 +232,7 @@ export class BlockAdapter {
 
   #findPlaces(architecture: Architecture, layer: number): (AdapterPlace & { readonly linear: LinearName })[] {
     const { config } = this.#lora;
-    return PROJECTION_NAMES.flatMap((projection) => {
+    return projectionsIn(architecture, layer).flatMap((projection) => {
       const adapted = adaptedLinears(inputOf(projection), config);
       const width = lowWidth(inputOf(projection), config);
       let firstRow = 0;

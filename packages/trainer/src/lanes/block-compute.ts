@@ -12,7 +12,7 @@ import {
   type Tensors,
 } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
-import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
+import type { AdapterGradients, BlockParameters, NamedArrays } from './block-adapter.ts';
 import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
 import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock } from './row-plan.ts';
@@ -121,6 +121,26 @@ export class BlockCompute {
       [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
     };
     this.#runAdding('outputBackward', feeds, adapter, {
+      [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
+      [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
+    });
+  }
+
+  /** Like {@link outputBackward} for a block with experts, from the gradients that they gave. */
+  routedBackward(
+    range: TokenRange,
+    { own, feeds }: { readonly own: BlockIntermediates; readonly feeds: Tensors },
+    gradients: GradientBuffers,
+    adapter: AdapterGradients,
+  ): void {
+    const all = {
+      ...feedsOf(this.#parameters.output),
+      ...feeds,
+      x2: rowsOf(own.x2, this.#hiddenSize, range),
+      o: rowsOf(own.o, this.#queryWidth, range),
+      [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
+    };
+    this.#runAdding('routedBackward', all, adapter, {
       [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
       [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
     });
@@ -244,7 +264,7 @@ export class BlockCompute {
   }
 }
 
-const feedsOf = (arrays: BlockParameters['output']): Tensors =>
+export const feedsOf = (arrays: NamedArrays): Tensors =>
   Object.fromEntries(Object.entries(arrays).map(([name, { data, dims }]) => [name, float32(data, dims)]));
 
 /** matrix[rows[i]] += part[i], `columns` elements each. */

@@ -20,6 +20,12 @@ export type GraphName =
   | 'output'
   | 'savingOutput'
   | 'recomputingOutput'
+  | 'routed'
+  | 'routedBackward'
+  | 'expert'
+  | 'savingExpert'
+  | 'recomputingExpert'
+  | 'expertBackward'
   | 'head'
   | 'directionHead'
   | 'entropyHead'
@@ -53,6 +59,9 @@ interface GraphRun {
 /** Graphs without frozen weights. */
 const ATTENTION: ReadonlySet<GraphName> = new Set(['attention', 'attentionBackward']);
 
+/** Graphs whose saved values are inputs. */
+const READING_SAVED: ReadonlySet<GraphName> = new Set(['outputBackward', 'routedBackward', 'expertBackward']);
+
 /** Sessions shared by all layers, because weights are inputs. Created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
@@ -75,6 +84,15 @@ export class ModelSessions {
         const { x2, gate, up } = graph.output();
         return { x2, gate, up };
       },
+      routed: () => graph.routed(),
+      routedBackward: () => graph.routedBackward(),
+      expert: () => ({ y: graph.expert().y }),
+      savingExpert: () => graph.expert(),
+      recomputingExpert: () => {
+        const { gate, up } = graph.expert();
+        return { gate, up };
+      },
+      expertBackward: () => graph.expertBackward(),
       head: () => head(false, false, false),
       directionHead: () => head(true, false, false),
       entropyHead: () => head(true, true, false),
@@ -101,7 +119,7 @@ export class ModelSessions {
       const hasOutside = this.#products === 'outside' && !ATTENTION.has(name);
       session = new (hasOutside ? CutSession : GraphSession)(this.#graphs[name](), {
         numThreads: this.#numThreads,
-        savedAsInputs: name === 'outputBackward',
+        savedAsInputs: READING_SAVED.has(name),
       });
       this.#sessions.set(name, session);
     }

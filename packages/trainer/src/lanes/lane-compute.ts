@@ -8,11 +8,12 @@ import {
   Scratch,
   type Tensors,
 } from '@trainyard/transformer';
-import type { BlockIntermediates, GradientBuffers } from './activations.ts';
+import type { BlockIntermediates, ExpertBuffers, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { Bf16Places } from './bf16-matrices.ts';
 import { laneProducts, type LaneProducts } from './bf16-products.ts';
 import { BlockCompute } from './block-compute.ts';
+import { ExpertCompute } from './expert-compute.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
 import type { HeadBuffers } from './head-compute.ts';
@@ -43,11 +44,16 @@ export interface LaneSetup {
 /** Shared memory, except for the share. */
 export interface LanePass {
   readonly lane: number;
+  readonly numLanes: number;
   readonly share: LaneShare;
   /** [T, H] by layer, then the final hidden state. */
   readonly inputs: readonly Float32Array[];
   readonly intermediates: readonly BlockIntermediates[];
   readonly head: HeadBuffers;
+  /** Null: no layer has experts. */
+  readonly experts: ExpertBuffers | null;
+  /** [T, K] by layer, used instead of the router's choice; null: it chooses. */
+  readonly givenExperts: readonly (Int32Array | null)[] | null;
   /** Null unless weights are streamed. */
   readonly weights: WeightBuffers | null;
   /** Null if no backward follows. */
@@ -84,6 +90,8 @@ export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
+  /** Null for dense blocks. */
+  readonly #experts: readonly (ExpertCompute | null)[];
   readonly #head: HeadCompute;
   /** Kinds of the layers. */
   readonly #kinds: readonly LayerKind[];
@@ -112,12 +120,18 @@ export class LaneCompute {
       const products = this.#products?.blocks[layer] ?? null;
       return new BlockCompute(architecture, parameters, products, runtime);
     });
+    this.#experts = setup.blocks.map((parameters) =>
+      parameters.experts === null
+        ? null
+        : new ExpertCompute(architecture, { ...parameters, matrices: parameters.experts }, runtime),
+    );
     this.#head = new HeadCompute(architecture, { outputNorm, vocabulary }, this.#products?.vocabulary ?? null, runtime);
   }
 
   begin(pass: LanePass): void {
     const { queries, sourceQueries } = pass.share;
     this.#pass = pass;
+    for (const experts of this.#experts) experts?.begin();
     const blocks = attentionBlocks(queries);
     this.#queries = {
       queries: blocks,
@@ -131,6 +145,8 @@ export class LaneCompute {
       await turns.ready(step);
       if ('operations' in step && step.parts !== 'weights' && step.buffer !== undefined)
         this.#weights = bufferFeeds(this.#streamed!, this.#pass!.weights![step.buffer]);
+      // Experts have the names of a dense feed-forward.
+      else if (step.parts === 'experts') this.#weights = {};
       for (const work of this.#pieces(step)) await turns.piece(work);
       turns.ended();
     }
@@ -161,6 +177,8 @@ export class LaneCompute {
       case 'queries':
       case 'sourceQueries':
         return this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass);
+      case 'experts':
+        return this.#onExperts(step, pass);
       case 'vocabulary': {
         const partial = head.partial[pass.lane]!;
         return [
@@ -196,6 +214,21 @@ export class LaneCompute {
         const inputs = { isFirst: layer === 0, tables: tables(), x, keys };
         return block.attentionInputBackward(range, inputs, gradients, adapters[layer]!);
       }
+      case 'routed': {
+        const experts = this.#experts[layer]!;
+        experts.routed(range, own, pass.experts!, x);
+        return experts.choose(range, own.routing!, pass.givenExperts?.[layer] ?? null);
+      }
+      case 'recomputingRouted':
+        this.#experts[layer]!.routed(range, own, pass.experts!, x);
+        return this.#experts[layer]!.share(range, own.routing!);
+      case 'combined':
+        return this.#experts[layer]!.combined(range, own, pass.experts!, pass.inputs[layer + 1]!);
+      case 'routedBackward': {
+        const { gradients, adapters } = pass.backward!;
+        const feeds = this.#experts[layer]!.routedBackwardFeeds(range, own, pass.experts!);
+        return block.routedBackward(range, { own, feeds }, gradients, adapters[layer]!);
+      }
       default:
         return kind satisfies never;
     }
@@ -213,6 +246,16 @@ export class LaneCompute {
     const into = gradients.keys[layer % 2]![pass.lane]!;
     const clear = () => block.clearKeyGradients(pass.share.range.end, into);
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
+  }
+
+  #onExperts({ operation, layer }: Extract<LaneStep, { parts: 'experts' }>, pass: LanePass): (() => void)[] {
+    const experts = this.#experts[layer]!;
+    const own = pass.intermediates[layer]!;
+    const share = experts.shareOf(pass.lane, pass.numLanes, own.routing!);
+    return share.map((expert) => () => {
+      if (operation === 'expertBackward') experts.backward(expert, own, pass.experts!, pass.backward!.gradients.dy);
+      else experts.forward(operation, expert, own, pass.experts!);
+    });
   }
 
   readonly #run: RunGraph = (graph, feeds, results, outside) => {

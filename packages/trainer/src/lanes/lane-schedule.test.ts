@@ -4,6 +4,7 @@ import {
   backwardSchedule,
   forwardSchedule,
   type LaneStep,
+  type PassLayers,
   type TokenOperation,
   withStreamedWeights,
 } from './lane-schedule.ts';
@@ -17,9 +18,12 @@ interface Access {
 
 const NUM_LANES = 3;
 const inEveryLane = (count: number) => Array.from({ length: NUM_LANES }, () => count);
+/** No layer has experts, all have them, or every second one. */
+const EXPERTS: readonly ((layer: number) => boolean)[] = [() => false, () => true, (layer) => layer % 2 === 1];
 const parity = (layer: number) => (layer % 2 === 0 ? 'even' : 'odd');
 
-function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boolean): Access[] {
+function accesses(step: LaneStep, lane: number, { isKept, numLayers }: PassLayers): Access[] {
+  const lastLayer = numLayers - 1;
   const keys = (layer: number, of: number) => `keys.${isKept(layer) ? layer : parity(layer)}.lane${of}`;
   const keyGradients = (layer: number, of: number) => `dk.${parity(layer)}.lane${of}`;
   const lanesUpTo = Array.from({ length: lane + 1 }, (_, of) => of);
@@ -34,6 +38,18 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
       },
     ];
   }
+  const everyLane = Array.from({ length: NUM_LANES }, (_, of) => of);
+  const ofAll = (buffer: string, layer: number) =>
+    everyLane.map((of): [string, number] => [`${buffer}.lane${of}`, layer]);
+  const routing = (layer: number) => `routing.${isKept(layer) ? layer : 'shared'}`;
+  if (step.parts === 'experts') {
+    const { operation, layer } = step;
+    const reads =
+      operation === 'expertBackward'
+        ? [...ofAll(routing(layer), layer), ...(layer === lastLayer ? [] : ofAll('dy', layer))]
+        : ofAll('h', layer);
+    return [{ reads, writes: operation === 'recomputingExpert' ? [] : [[`outputs.lane${lane}`, layer]] }];
+  }
   if ('operation' in step) {
     const { layer } = step;
     const reads = lanesUpTo.map((of): [string, number] => [keys(layer, of), layer]);
@@ -44,19 +60,30 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
     `weights.${buffer}.${kind.startsWith('attentionInput') ? 'input' : 'output'}.lane${of}`,
     layer,
   ];
+  const readsWeights = ({ kind }: TokenOperation) => kind !== 'combined';
   if (step.parts === 'weights')
-    return operations.map((operation) => ({ reads: [], writes: [weights(operation, lane)] }));
+    return operations.filter(readsWeights).map((operation) => ({ reads: [], writes: [weights(operation, lane)] }));
   const { parts } = step;
   return operations.map((operation): Access => {
     const { kind, layer } = operation;
-    const streamed = buffer === undefined ? [] : Array.from({ length: NUM_LANES }, (_, of) => weights(operation, of));
+    const streamed =
+      buffer === undefined || !readsWeights(operation) ? [] : everyLane.map((of) => weights(operation, of));
     if (kind === 'attentionInput') return { reads: streamed, writes: [[keys(layer, lane), layer]] };
     if (kind === 'attentionInputBackward')
       return {
         reads: [...streamed, ...lanesFrom.map((of): [string, number] => [keyGradients(layer, of), layer])],
-        writes: [],
+        writes: [[`dy.lane${lane}`, layer - 1]],
       };
-    return { reads: streamed, writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
+    if (kind === 'routed' || kind === 'recomputingRouted')
+      return {
+        reads: streamed,
+        writes: [
+          [`h.lane${lane}`, layer],
+          [`${routing(layer)}.lane${lane}`, layer],
+        ],
+      };
+    const outputs = kind === 'combined' || kind === 'routedBackward' ? ofAll('outputs', layer) : [];
+    return { reads: [...streamed, ...outputs], writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
   });
 }
 
@@ -64,12 +91,7 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
  * Runs a schedule in a random order that its waits allow. Start and end of a step are separate moments, as in
  * threads.
  */
-function simulate(
-  steps: readonly LaneStep[],
-  isKept: (layer: number) => boolean,
-  memory: Map<string, number>,
-  seed: number,
-) {
+function simulate(steps: readonly LaneStep[], layers: PassLayers, memory: Map<string, number>, seed: number) {
   const random = randomSource(seed);
   const progress = LaneProgress.create(NUM_LANES);
   progress.reset();
@@ -90,7 +112,7 @@ function simulate(
     const lane = able[Math.floor(((random() + 1) / 2) * able.length)]!;
     const begun = open[lane];
     if (begun === null || begun === undefined) {
-      const all = accesses(steps[at[lane]!]!, lane, isKept);
+      const all = accesses(steps[at[lane]!]!, lane, layers);
       check(lane, all);
       for (const { writes } of all) for (const [buffer, layer] of writes) memory.set(buffer, layer);
       open[lane] = all;
@@ -113,13 +135,14 @@ test.each([
   const isKept = (layer: number) => layer >= firstKept;
   for (let seed = 0; seed < 300; seed++) {
     const memory = new Map<string, number>();
-    const forward = forwardSchedule(numLayers, isKept);
-    expect(simulate(forward, isKept, memory, seed)).toEqual({
+    const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
+    const forward = forwardSchedule(layers);
+    expect(simulate(forward, layers, memory, seed)).toEqual({
       wrong: [],
       ended: inEveryLane(forward.length),
     });
-    const backward = backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 });
-    expect(simulate(backward, isKept, memory, seed)).toEqual({
+    const backward = backwardSchedule(layers, { endsBehindAttention: seed % 2 === 0 });
+    expect(simulate(backward, layers, memory, seed)).toEqual({
       wrong: [],
       ended: inEveryLane(backward.length),
     });
@@ -131,11 +154,9 @@ test.each([1, 2, 3])('of %d layers, too', (numLayers) => {
     const isKept = (layer: number) => layer >= firstKept;
     for (let seed = 0; seed < 50; seed++) {
       const memory = new Map<string, number>();
-      for (const steps of [
-        forwardSchedule(numLayers, isKept),
-        backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 }),
-      ])
-        expect(simulate(steps, isKept, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
+      const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
+      for (const steps of [forwardSchedule(layers), backwardSchedule(layers, { endsBehindAttention: seed % 2 === 0 })])
+        expect(simulate(steps, layers, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
     }
   }
 });
@@ -144,10 +165,12 @@ test.each([
   ['', (steps: LaneStep[]) => steps],
   [', with streamed weights', withStreamedWeights],
 ] as const)('without waits they would not%s', (_, scheduled) => {
-  const isKept = () => false;
-  const hasty = scheduled(forwardSchedule(4, isKept)).map((step) => ({ ...step, waits: [] }));
-  const faults = Array.from({ length: 20 }, (_, seed) => simulate(hasty, isKept, new Map(), seed).wrong.length);
-  expect(Math.min(...faults)).toBeGreaterThan(0);
+  for (const hasExperts of EXPERTS) {
+    const layers = { numLayers: 4, isKept: () => false, hasExperts };
+    const hasty = scheduled(forwardSchedule(layers)).map((step) => ({ ...step, waits: [] }));
+    const faults = Array.from({ length: 20 }, (_, seed) => simulate(hasty, layers, new Map(), seed).wrong.length);
+    expect(Math.min(...faults)).toBeGreaterThan(0);
+  }
 });
 
 test.each([1, 2, 3, 7])('lanes in any order read the right streamed weights of %d layers', (numLayers) => {
@@ -155,11 +178,12 @@ test.each([1, 2, 3, 7])('lanes in any order read the right streamed weights of %
     const isKept = (layer: number) => layer >= firstKept;
     for (let seed = 0; seed < 100; seed++) {
       const memory = new Map<string, number>();
+      const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
       for (const steps of [
-        forwardSchedule(numLayers, isKept),
-        backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 }),
+        forwardSchedule(layers),
+        backwardSchedule(layers, { endsBehindAttention: seed % 2 === 0 }),
       ].map(withStreamedWeights))
-        expect(simulate(steps, isKept, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
+        expect(simulate(steps, layers, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
     }
   }
 });

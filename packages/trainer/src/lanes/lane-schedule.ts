@@ -1,12 +1,27 @@
 import type { GraphName } from './block-sessions.ts';
 
-/** One layer's operation. */
+/** One layer's operation. In blocks with experts those around them take the place of the output's. */
 export interface TokenOperation {
-  readonly kind: Extract<
-    GraphName,
-    'attentionInput' | 'output' | 'savingOutput' | 'recomputingOutput' | 'outputBackward' | 'attentionInputBackward'
-  >;
+  readonly kind:
+    | Extract<
+        GraphName,
+        'attentionInput' | 'output' | 'savingOutput' | 'recomputingOutput' | 'outputBackward' | 'attentionInputBackward'
+      >
+    | 'routed'
+    | 'recomputingRouted'
+    | 'combined'
+    | 'routedBackward';
   readonly layer: number;
+}
+
+export type ExpertOperation = Extract<GraphName, 'expert' | 'savingExpert' | 'recomputingExpert' | 'expertBackward'>;
+
+/** Layers of a model in a pass. */
+export interface PassLayers {
+  readonly numLayers: number;
+  /** Backward finds the layer's intermediates. */
+  readonly isKept: (layer: number) => boolean;
+  readonly hasExperts: (layer: number) => boolean;
 }
 
 /** The lower lanes (with earlier tokens) or higher lanes have finished their step of that index. */
@@ -35,6 +50,8 @@ export type LaneStep = { readonly waits: readonly LaneWait[] } & (
       readonly operation: 'attention' | 'attentionBackward';
       readonly layer: number;
     }
+  /** A lane computes some experts for the tokens of all lanes. */
+  | { readonly parts: 'experts'; readonly operation: ExpertOperation; readonly layer: number }
   /** Parts of the vocabulary for all trained tokens, then trained tokens over all parts. */
   | { readonly parts: 'vocabulary' | 'targets' }
 );
@@ -46,22 +63,36 @@ export type LaneStep = { readonly waits: readonly LaneWait[] } & (
  *
  * Keys, values and their gradients have one buffer for even and one for odd layers unless they are kept, so a
  * lane may be one layer ahead of its readers.
+ *
+ * Experts are divided between the lanes, each with the tokens of all: a lane that computed its own tokens would expand
+ * the weights of almost all experts for a few tokens each. So lanes wait for each other before and after experts.
  */
-export function forwardSchedule(numLayers: number, isKept: (layer: number) => boolean): LaneStep[] {
+export function forwardSchedule({ numLayers, isKept, hasExperts }: PassLayers): LaneStep[] {
   const steps: LaneStep[] = [];
   const attention: number[] = [];
-  const output = (layer: number): TokenOperation => ({ kind: isKept(layer) ? 'savingOutput' : 'output', layer });
+  /** Pushes the steps of a layer after attention, up to the last. */
+  const output = (layer: number, parts: TokenStep['parts']): Pick<TokenStep, 'operations'> & { waits: LaneWait[] } => {
+    if (!hasExperts(layer))
+      return { operations: [{ kind: isKept(layer) ? 'savingOutput' : 'output', layer }], waits: [] };
+    const routed = steps.push({ parts, operations: [{ kind: 'routed', layer }], waits: [] }) - 1;
+    const operation = isKept(layer) ? 'savingExpert' : 'expert';
+    const experts = steps.push({ parts: 'experts', operation, layer, waits: onAll(routed) }) - 1;
+    return { operations: [{ kind: 'combined', layer }], waits: onAll(experts) };
+  };
   for (let layer = 0; layer < numLayers; layer++) {
+    const before = layer === 0 ? { operations: [], waits: [] } : output(layer - 1, 'tokens');
+    const readers: LaneWait[] = layer < 2 || isKept(layer) ? [] : [{ lanes: 'higher', step: attention[layer - 2]! }];
     const tokens = steps.push({
       parts: 'tokens',
-      operations: [...(layer === 0 ? [] : [output(layer - 1)]), { kind: 'attentionInput', layer }],
-      waits: layer < 2 || isKept(layer) ? [] : [{ lanes: 'higher', step: attention[layer - 2]! }],
+      operations: [...before.operations, { kind: 'attentionInput', layer }],
+      waits: [...before.waits, ...readers],
     });
     const waits: LaneWait[] = [{ lanes: 'lower', step: tokens - 1 }];
     const parts = layer === numLayers - 1 ? 'sourceQueries' : 'queries';
     attention[layer] = steps.push({ parts, operation: 'attention', layer, waits }) - 1;
   }
-  steps.push({ parts: 'sourceTokens', operations: [output(numLayers - 1)], waits: [] });
+  const end = output(numLayers - 1, 'sourceTokens');
+  steps.push({ parts: 'sourceTokens', ...end });
   steps.push({ parts: 'vocabulary', waits: onAll(steps.length - 1) });
   steps.push({ parts: 'targets', waits: onAll(steps.length - 1) });
   return steps;
@@ -69,8 +100,7 @@ export function forwardSchedule(numLayers: number, isKept: (layer: number) => bo
 
 /** @param options.endsBehindAttention true if q, k and v of the first layer have no adapters */
 export function backwardSchedule(
-  numLayers: number,
-  isKept: (layer: number) => boolean,
+  { numLayers, isKept, hasExperts }: PassLayers,
   options: { readonly endsBehindAttention: boolean },
 ): LaneStep[] {
   const steps: LaneStep[] = [];
@@ -92,15 +122,26 @@ export function backwardSchedule(
       if (pending.length > 0) reading[layer + 1] = inputs - 1;
       waits = [{ lanes: 'lower', step: inputs - 1 }];
       steps.push({ parts: queries, operation: 'attention', layer, waits });
-      pending = [{ kind: 'recomputingOutput', layer }];
+      pending = [{ kind: hasExperts(layer) ? 'recomputingRouted' : 'recomputingOutput', layer }];
       waits = [];
     }
-    const outputs = steps.push({
-      parts: tokens,
-      operations: [...pending, { kind: 'outputBackward', layer }],
-      waits,
-    });
-    if (pending[0]?.kind === 'attentionInputBackward') reading[layer + 1] = outputs - 1;
+    const isAboveDone = pending[0]?.kind === 'attentionInputBackward';
+    if (hasExperts(layer)) {
+      // Experts read the gradients of all lanes.
+      if (pending.length > 0) steps.push({ parts: tokens, operations: pending, waits });
+      if (isAboveDone) reading[layer + 1] = steps.length - 1;
+      const onLast = () => (steps.length === 0 ? [] : onAll(steps.length - 1));
+      if (!isKept(layer)) steps.push({ parts: 'experts', operation: 'recomputingExpert', layer, waits: onLast() });
+      steps.push({ parts: 'experts', operation: 'expertBackward', layer, waits: onLast() });
+      steps.push({ parts: tokens, operations: [{ kind: 'routedBackward', layer }], waits: onLast() });
+    } else {
+      const outputs = steps.push({
+        parts: tokens,
+        operations: [...pending, { kind: 'outputBackward', layer }],
+        waits,
+      });
+      if (isAboveDone) reading[layer + 1] = outputs - 1;
+    }
     pending = [];
     waits = [];
     if (layer === 0 && options.endsBehindAttention) break;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ComputeTurns } from './compute-turns.ts';
+import { ComputeTurns } from '../model/compute-turns.ts';
 import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
 import { LaneCompute } from './lane-compute.ts';
 import { LaneProgress, LaneStopped } from './lane-progress.ts';

@@ -3,7 +3,7 @@ import { type Architecture, LINEAR_NAMES, linearNames, type LoraConfig } from '@
 import { randomSource, TINY_ARCHITECTURE, TINY_ARCHITECTURES, tinyWeights } from '@trainyard/transformer/testing';
 import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import type { PackedRow } from '../model/policy-model.ts';
+import type { ForwardOptions, PackedRow } from '../model/policy-model.ts';
 import type { TinySequence } from '../testing/pack-trie.ts';
 import { packTrie } from '../testing/pack-trie.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
@@ -61,12 +61,17 @@ const lossWeights = (length: number) => {
 };
 
 /** Σ weight · logprob and its gradient over every adapter tensor. */
-async function passes(model: OrtPolicyModel, rows: readonly PackedRow[], weights: Float32Array) {
+async function passes(
+  model: OrtPolicyModel,
+  rows: readonly PackedRow[],
+  weights: Float32Array,
+  options: Pick<ForwardOptions, 'experts'> = {},
+) {
   for (const tensor of model.lora.tensors) tensor.gradient.fill(0);
   const logprobs: number[] = [];
   const entropies: number[] = [];
   for (const row of rows) {
-    const result = await model.forward(row, { keepForBackward: true });
+    const result = await model.forward(row, { ...options, keepForBackward: true });
     await model.backward(weights.slice(logprobs.length, logprobs.length + row.targets.length));
     logprobs.push(...result.logprobs);
     entropies.push(...result.entropies);
@@ -86,6 +91,26 @@ const GEMMA3: Architecture = {
   window: { tokens: 5, period: 3, ropeBase: 1000 },
 };
 
+const MIXTURE: Architecture = { ...TINY_ARCHITECTURES.qwen3moe, vocabSize: TINY_ARCHITECTURE.vocabSize };
+const MIXED: Architecture = {
+  ...MIXTURE,
+  numLayers: 3,
+  residualScale: 0.75,
+  experts: { ...MIXTURE.experts!, normalisesShares: false, denseLayers: [1] },
+};
+
+/** Any experts for each token, ascending. */
+const someExperts = ({ experts, numLayers }: Architecture, { tokenIds }: PackedRow) =>
+  Array.from({ length: numLayers }, (_, layer) => {
+    if (experts === null) return null;
+    const chosen = Array.from(tokenIds, (id, token) => {
+      const first = (id + 3 * token + layer) % experts.count;
+      const own = Array.from({ length: experts.used }, (__, i) => (first + i) % experts.count);
+      return own.toSorted((a, b) => a - b);
+    });
+    return Int32Array.from(chosen.flat());
+  });
+
 const ARCHITECTURES: readonly [string, Architecture][] = [
   ['llama', TINY_ARCHITECTURE],
   ['qwen2 (biases)', { ...TINY_ARCHITECTURE, hasAttentionBias: true }],
@@ -97,6 +122,8 @@ const ARCHITECTURES: readonly [string, Architecture][] = [
     { ...TINY_ARCHITECTURES.phi4, vocabSize: TINY_ARCHITECTURE.vocabSize },
   ],
   ['smollm3 (layers without rope)', { ...TINY_ARCHITECTURE, unrotatedPeriod: 2 }],
+  ['qwen3moe (experts)', MIXTURE],
+  ['experts with shares among all, next to a dense layer', MIXED],
 ];
 
 test.each(ARCHITECTURES)(
@@ -105,11 +132,13 @@ test.each(ARCHITECTURES)(
     const model = tinyModel({}, architecture);
     const row = packTrie(branchingGroups());
     const weights = lossWeights(row.targets.length);
-    await passes(model, [row], weights);
+    // Other experts would be a jump.
+    const options = { experts: someExperts(architecture, row) };
+    await passes(model, [row], weights, options);
     const loss = async () =>
-      (await model.forward(row)).logprobs.reduce((sum, logprob, i) => sum + logprob * weights[i]!, 0);
+      (await model.forward(row, options)).logprobs.reduce((sum, logprob, i) => sum + logprob * weights[i]!, 0);
     const direction = randomSource(17);
-    for (const linear of linearNames(architecture)) {
+    for (const linear of model.lora.config.targets) {
       for (const half of ['a', 'b'] as const) {
         // One random direction through the tensors of this kind in all layers: every element takes part.
         const tensors = model.lora.tensors.filter((tensor) => tensor.linear === linear && tensor.half === half);
@@ -211,7 +240,7 @@ test.each([
 ] satisfies [string, OrtPolicyModelOptions][])('%s changes nothing', async (name, options) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);
-  for (const architecture of [TINY_ARCHITECTURE, GEMMA3]) {
+  for (const architecture of [TINY_ARCHITECTURE, GEMMA3, MIXTURE, MIXED]) {
     const usual = await passes(tinyModel({}, architecture), [row], weights);
     const other = await passes(tinyModel(options, architecture), [row], weights);
     const logprob = maxDifference(usual.logprobs, other.logprobs);

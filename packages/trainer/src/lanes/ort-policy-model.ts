@@ -5,6 +5,7 @@ import {
   type Architecture,
   defaultLora,
   embedTokens,
+  expertsIn,
   type LoraConfig,
   MatrixRows,
   type ModelWeights,
@@ -23,7 +24,7 @@ import type { AdapterGradients } from './block-adapter.ts';
 import type { Bf16BlockMatrices } from './bf16-matrices.ts';
 import { BlockAdapter } from './block-adapter.ts';
 import type { GraphTiming } from './lane-compute.ts';
-import type { LaneStep } from './lane-schedule.ts';
+import type { LaneStep, PassLayers } from './lane-schedule.ts';
 import { backwardSchedule, forwardSchedule, withStreamedWeights } from './lane-schedule.ts';
 import { LaneThreads } from './lane-threads.ts';
 import { Lanes } from './lanes.ts';
@@ -210,22 +211,25 @@ export class OrtPolicyModel implements PolicyModel {
     const layers = [...this.#adapters.keys()];
     const inputs = [...layers, layers.length].map((layer) => activations.layerInput(layer));
     const intermediates = layers.map((layer) => activations.intermediates(layer));
+    const experts = activations.experts();
+    // Layers leave out tokens that nothing trained depends on.
+    for (const { routing } of intermediates) routing?.chosen.fill(-1);
     const weights = this.#streamed === null ? null : weightBuffers(this.#streamed, this.#workspace);
     this.#lanes.begin((lane) => ({
       lane,
+      numLanes: this.#lanes.length,
       share: plan.lanes[lane]!,
       inputs,
       intermediates,
       head,
+      experts,
+      givenExperts: options.experts ?? null,
       weights,
       backward: gradients === null ? null : { gradients, adapters: adapterGradients[lane]! },
     }));
     for (const adapter of this.#adapters) adapter.load(withoutAdapter);
     embedTokens(row.tokenIds, this.#embedding, inputs[0]!, this.architecture.embeddingScale);
-    await this.#run(
-      forwardSchedule(layers.length, (layer) => activations.isKept(layer)),
-      options,
-    );
+    await this.#run(forwardSchedule(this.#passLayers(activations)), options);
     const { logprobs, entropies, direction, entropyDirection } = head;
     if (direction !== null && gradients !== null)
       this.#kept = { row, activations, direction, entropyDirection, gradients, adapterGradients };
@@ -249,10 +253,7 @@ export class OrtPolicyModel implements PolicyModel {
     gradients.residual.fill(0);
     // Below the first layer there are only frozen embeddings.
     const endsBehindAttention = !this.#adapters[0]!.adapts('attention');
-    await this.#run(
-      backwardSchedule(this.#adapters.length, (layer) => activations.isKept(layer), { endsBehindAttention }),
-      options,
-    );
+    await this.#run(backwardSchedule(this.#passLayers(activations), { endsBehindAttention }), options);
     for (const lane of adapterGradients) this.#adapters.forEach((adapter, layer) => adapter.addGradients(lane[layer]!));
   }
 
@@ -291,6 +292,14 @@ export class OrtPolicyModel implements PolicyModel {
     const timings = await this.#lanes.run(this.#streamed === null ? steps : withStreamedWeights(steps), options);
     this.#isInterrupted = false;
     timings.forEach(this.#onRun);
+  }
+
+  #passLayers(activations: Activations): PassLayers {
+    return {
+      numLayers: this.architecture.numLayers,
+      isKept: (layer) => activations.isKept(layer),
+      hasExperts: (layer) => expertsIn(this.architecture, layer) !== null,
+    };
   }
 
   #adapterGradients(): AdapterGradients[][] {

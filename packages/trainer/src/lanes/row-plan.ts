@@ -1,9 +1,10 @@
 import {
   type Architecture,
   int64,
+  expertsIn,
   type LayerKind,
   linearDims,
-  linearNames,
+  linearsIn,
   type RopeTables,
   ropeTables,
   type Tensor,
@@ -74,8 +75,7 @@ export function planRow(
   const numTokens = row.tokenIds.length;
   const tables = ropeTables(row.positions, architecture, ropeFactors);
   const { numHeads, headSize } = architecture;
-  const layerFlops =
-    2 * linearNames(architecture).reduce((sum, linear) => sum + productOf(linearDims(architecture, linear)), 0);
+  const layerFlops = meanLayerFlops(architecture);
   const chunkTokens = Math.min(options.chunkTokens, Math.max(MIN_PIECE_TOKENS, Math.floor(PIECE_FLOPS / layerFlops)));
   const pairFlops = 4 * numHeads * headSize;
   const costs = Float64Array.from(
@@ -127,6 +127,18 @@ export const attentionBlock = (block: QueryBlock): AttentionBlock => ({
   ...block,
   keyIndices: int64(block.keys, [block.keys.length]),
 });
+
+/** Products of a token with the weights of a layer, on average. */
+function meanLayerFlops(architecture: Architecture): number {
+  const { numLayers, hiddenSize, experts } = architecture;
+  let parameters = 0;
+  for (let layer = 0; layer < numLayers; layer++) {
+    for (const linear of linearsIn(architecture, layer)) parameters += productOf(linearDims(architecture, linear));
+    if (expertsIn(architecture, layer) === null) continue;
+    parameters += hiddenSize * (experts!.count + 3 * experts!.used * experts!.feedForwardSize);
+  }
+  return (2 * parameters) / numLayers;
+}
 
 const productOf = (dims: { readonly in: number; readonly out: number }) => dims.in * dims.out;
 

@@ -61,6 +61,9 @@ async function passOf(model: OrtPolicyModel, row: PackedRow): Promise<number[]> 
   return [...values, ...model.lora.tensors.flatMap(({ gradient }) => [...gradient])];
 }
 
+/** Linear layers of blocks with experts. */
+const ATTENTION = ['q', 'k', 'v', 'o'] as const;
+
 /** A model whose rows are whole blocks of the type. */
 function modelFile(family: keyof typeof TINY_ARCHITECTURES, type: 'f32' | 'f16' | 'bf16' | 'q4_0' | 'q8_0'): string {
   const path = join(directory, `${family}.${type}.gguf`);
@@ -80,6 +83,8 @@ test.each([
   ['gemma3', 'f32', { numThreads: 2, targets: ['v', 'gate'] }],
   ['granite', 'q8_0', { numThreads: 2 }],
   ['phi4', 'q4_0', { numThreads: 2, targets: FUSED_LINEAR_NAMES }],
+  ['qwen3moe', 'q8_0', { numThreads: 2, targets: ATTENTION }],
+  ['qwen3moe', 'f16', { numThreads: 3, memoryBudgetBytes: 0, targets: ATTENTION }],
 ] as const)('streamed weights give the bits of resident ones: %s in %s, %o', async (family, type, setting) => {
   const path = modelFile(family, type);
   const [resident, streamed] = [await computed(path, 'resident', setting), await computed(path, 'streamed', setting)];

@@ -1,4 +1,6 @@
 import {
+  type ByProjection,
+  byProjection,
   expandRows,
   type FileMatrix,
   float32,
@@ -12,16 +14,16 @@ import {
 import type { TokenOperation, WeightBuffer } from './lane-schedule.ts';
 import { equalPieces } from '../model/token-range.ts';
 
-type ByProjection<Part> = Readonly<Record<ProjectionName, Part>>;
-
 /** Matrices of blocks that stay in their file. */
 export interface StreamedBlocks {
   readonly numLanes: number;
-  readonly layers: readonly ByProjection<{
-    readonly matrix: FileMatrix;
-    /** [out, columns of adapters], written by each pass */
-    readonly b: Float32Array;
-  }>[];
+  readonly layers: readonly ByProjection<StreamedMatrix>[];
+}
+
+interface StreamedMatrix {
+  readonly matrix: FileMatrix;
+  /** [out, columns of adapters], written by each pass */
+  readonly b: Float32Array;
 }
 
 /** Memory for the matrices of two steps of tokens, shared by the lanes: [out, in + columns of adapters] each. */
@@ -32,16 +34,17 @@ const PIECE_VALUES = 1 << 23;
 
 export function streamedBlocks({ files, blocks }: StreamedWeights, numLanes: number): StreamedBlocks {
   const layers = files.map((matrices, layer) =>
-    byProjection((name) => ({ matrix: matrices[name], b: blocks[layer]!.matrices[name].data })),
+    byProjection(namesOf(matrices), (name) => ({ matrix: matrices[name]!, b: blocks[layer]!.matrices[name]!.data })),
   );
   return { numLanes, layers };
 }
 
 /** Buffers of a pass. */
 export function weightBuffers({ layers }: StreamedBlocks, workspace: Workspace): WeightBuffers {
+  const shapes = shapesOf(layers);
   const buffer = (index: WeightBuffer) =>
-    byProjection((name) => {
-      const { matrix, b } = layers[0]![name];
+    byProjection(namesOf(shapes), (name) => {
+      const { matrix, b } = shapes[name]!;
       return workspace.take(`weights.${index}.${name}`, matrix.rows * matrix.columns + b.length);
     });
   return { 0: buffer(0), 1: buffer(1) };
@@ -56,29 +59,45 @@ export function expansionPieces(
 ): (() => void)[] {
   const needed = new Map(operations.flatMap(({ kind, layer }) => projectionsOf(kind).map((name) => [name, layer])));
   return Array.from(needed, ([name, layer]) => {
-    const { matrix, b } = layers[layer]![name];
+    const { matrix, b } = layers[layer]![name]!;
     const { start, end } = equalPieces(matrix.rows, numLanes)[lane]!;
     const most = Math.max(1, Math.floor(PIECE_VALUES / matrix.columns));
     return Array.from({ length: Math.ceil((end - start) / most) }, (_, piece) => () => {
       const from = start + piece * most;
-      expandRows(matrix, { start: from, end: Math.min(end, from + most) }, b, into[name]);
+      expandRows(matrix, { start: from, end: Math.min(end, from + most) }, b, into[name]!);
     });
   }).flat();
 }
 
 /** Inputs of the graphs. */
 export function bufferFeeds({ layers }: StreamedBlocks, buffer: ByProjection<Float32Array>): Tensors {
-  const entries = PROJECTION_NAMES.map((name) => {
-    const { rows } = layers[0]![name].matrix;
-    return [weightName(name), float32(buffer[name], [rows, buffer[name].length / rows])] as const;
+  const shapes = shapesOf(layers);
+  const entries = namesOf(shapes).map((name) => {
+    const { rows } = shapes[name]!.matrix;
+    return [weightName(name), float32(buffer[name]!, [rows, buffer[name]!.length / rows])] as const;
   });
   return Object.fromEntries(entries);
 }
 
-const byProjection = <Part>(of: (projection: ProjectionName) => Part): ByProjection<Part> =>
-  Object.fromEntries(PROJECTION_NAMES.map((name) => [name, of(name)])) as Record<ProjectionName, Part>;
+const namesOf = (parts: ByProjection<unknown>): ProjectionName[] =>
+  PROJECTION_NAMES.filter((name) => parts[name] !== undefined);
+
+/** Each projection of the first block that has it: blocks of one kind are equal. */
+const shapesOf = (layers: StreamedBlocks['layers']): ByProjection<StreamedMatrix> =>
+  Object.assign({}, ...layers.toReversed()) as ByProjection<StreamedMatrix>;
 
 function projectionsOf(kind: TokenOperation['kind']): readonly ProjectionName[] {
-  const isInput = kind === 'attentionInput' || kind === 'attentionInputBackward';
-  return isInput ? ['qkv'] : ['o', 'gate', 'up', 'down'];
+  switch (kind) {
+    case 'attentionInput':
+    case 'attentionInputBackward':
+      return ['qkv'];
+    case 'routed':
+    case 'recomputingRouted':
+    case 'routedBackward':
+      return ['o'];
+    case 'combined':
+      return [];
+    default:
+      return ['o', 'gate', 'up', 'down'];
+  }
 }

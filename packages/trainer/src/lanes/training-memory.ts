@@ -1,13 +1,17 @@
 import {
   type Architecture,
   defaultLora,
+  EXPERT_MATRICES,
+  expertDims,
+  expertsIn,
   inputOf,
   linearDims,
-  type LinearName,
+  linearsIn,
   type LoraConfig,
   lowWidth,
-  PROJECTION_NAMES,
+  type ProjectionName,
   projectionDims,
+  projectionsIn,
   type WeightsMode,
   Workspace,
 } from '@trainyard/transformer';
@@ -50,29 +54,38 @@ export function trainingMemory(
   },
 ): TrainingMemory {
   const { weights, isTied, numTokens, numThreads, lora = defaultLora(architecture) } = options;
-  const { vocabSize, hiddenSize, feedForwardSize, numLayers } = architecture;
+  const { vocabSize, hiddenSize } = architecture;
   const numLanes = Math.min(numThreads, MAX_LANES);
   const isStreamed = weights === 'streamed';
-  const blockBytes = matrixBytes(architecture, lora);
-  const adapterParameters = numLayers * lora.targets.reduce((sum, linear) => sum + adapterSize(linear), 0);
-  function adapterSize(linear: LinearName): number {
-    const dims = linearDims(architecture, linear);
-    return lora.rank * (dims.in + dims.out);
-  }
-  const temporaries = 4 * TEMPORARY_ROWS * (feedForwardSize + hiddenSize) * numLanes;
+  const layers = Array.from({ length: architecture.numLayers }, (_, layer) => layer);
+  const adapterParameters = sumOf(layers, (layer) =>
+    sumOf(
+      linearsIn(architecture, layer).filter((linear) => lora.targets.includes(linear)),
+      (linear) => lora.rank * (linearDims(architecture, linear).in + linearDims(architecture, linear).out),
+    ),
+  );
+  const matrices = sumOf(layers, (layer) => matrixBytes(architecture, lora, projectionsIn(architecture, layer)));
+  const routers = sumOf(layers, (layer) => 4 * hiddenSize * (expertsIn(architecture, layer)?.count ?? 0));
+  const temporaries = 4 * TEMPORARY_ROWS * (widestFeedForward(architecture) + hiddenSize) * numLanes;
   const headBytes = isStreamed ? 4 * SCRATCH_SLACK * Math.min(vocabSize * hiddenSize, MAX_PART_VALUES) * numLanes : 0;
+  const expertBytes = architecture.experts === null ? 0 : oneExpertBytes(architecture);
+  const experts = sumOf(layers, (layer) => expertBytes * (expertsIn(architecture, layer)?.count ?? 0));
   return {
-    weightBytes: isStreamed ? 0 : numLayers * blockBytes + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2),
+    weightBytes: routers + (isStreamed ? 0 : matrices + experts + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2)),
     rowBytes:
       activationBytes(architecture, numTokens, numLanes, options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES) +
       4 * adapterParameters * numLanes +
-      (isStreamed ? 2 * blockBytes : 0),
+      (isStreamed
+        ? 2 *
+          matrixBytes(architecture, lora, [...new Set(layers.flatMap((layer) => projectionsIn(architecture, layer)))])
+        : 0),
     processBytes:
       RUNTIME_BYTES +
       BYTES_PER_VOCABULARY_TOKEN * vocabSize +
       BYTES_PER_ADAPTER_PARAMETER * adapterParameters +
       temporaries +
-      headBytes,
+      headBytes +
+      (isStreamed ? SCRATCH_SLACK * expertBytes * numLanes : 0),
   };
 }
 
@@ -83,13 +96,23 @@ export const totalTrainingBytes = ({ weightBytes, rowBytes, processBytes }: Trai
 export const MAX_LANES = 4;
 export const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
 
-/** Matrices of a block, with the adapter's columns. */
-function matrixBytes(architecture: Architecture, lora: LoraConfig): number {
-  return PROJECTION_NAMES.reduce((sum, projection) => {
+/** Matrices of a block, with the adapter's columns, and without experts. */
+function matrixBytes(architecture: Architecture, lora: LoraConfig, names: readonly ProjectionName[]): number {
+  return sumOf(names, (projection) => {
     const { in: inner, out } = projectionDims(architecture, projection);
-    return sum + 4 * out * (inner + lowWidth(inputOf(projection), lora));
-  }, 0);
+    return 4 * out * (inner + lowWidth(inputOf(projection), lora));
+  });
 }
+
+const oneExpertBytes = (architecture: Architecture): number =>
+  sumOf(EXPERT_MATRICES, (matrix) => 4 * expertDims(architecture, matrix).in * expertDims(architecture, matrix).out);
+
+/** Width of dense layers, or of one expert if there are none. */
+const widestFeedForward = ({ experts, feedForwardSize }: Architecture): number =>
+  experts === null || experts.denseLayers.length > 0 ? feedForwardSize : experts.feedForwardSize;
+
+const sumOf = <Item>(items: readonly Item[], sizeOf: (item: Item) => number): number =>
+  items.reduce((sum, item) => sum + sizeOf(item), 0);
 
 /** Takes the buffers of a pass without touching their memory. */
 function activationBytes(architecture: Architecture, numTokens: number, numLanes: number, budget: number): number {
@@ -98,6 +121,7 @@ function activationBytes(architecture: Architecture, numTokens: number, numLanes
   for (let layer = 0; layer <= architecture.numLayers; layer++) activations.layerInput(layer);
   for (let layer = 0; layer < architecture.numLayers; layer++) activations.intermediates(layer);
   activations.gradients(numLanes);
+  activations.experts();
   const { sizeBytes } = workspace;
   workspace.clear();
   return sizeBytes;

@@ -101,6 +101,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       logitScale: 1,
       window: null,
       unrotatedPeriod: null,
+      experts: null,
       ...family.traits(fields, numLayers, ropeBase),
     },
     family,

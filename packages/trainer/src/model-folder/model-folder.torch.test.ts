@@ -54,6 +54,8 @@ test.each([
   ['gpt2', 'gpt-2', 'f32', false],
   ['qwen2', 'qwen2', 'bf16', false],
   ['qwen3', 'qwen2', 'f16', true],
+  ['qwen3moe', 'qwen2', 'bf16', true],
+  ['qwen3moe mixed', 'qwen2', 'f32', false],
   ['granite', 'llama-bpe', 'bf16', false],
   ['smollm3', 'llama-bpe', 'bf16', false],
   ['olmo2', 'llama-bpe', 'bf16', false],

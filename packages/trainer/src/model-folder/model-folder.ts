@@ -9,7 +9,7 @@ import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 import { modelMetadata, ropeFactors } from './model-metadata.ts';
 import { INDEX_FILE, shardNames, SINGLE_FILE, Shards, type ShardTensor } from './shards.ts';
 import { storedType, tensorBytes } from './tensor-bytes.ts';
-import { isIgnoredTensor, type TableTensor, tensorTable } from './tensor-table.ts';
+import { isIgnoredTensor, sourceDims, type TableTensor, tensorTable } from './tensor-table.ts';
 import { TOKENIZER_FILES, tokenizerMetadata } from './tokenizer-metadata.ts';
 
 export interface FolderTensor extends GgufTensorShape {
@@ -43,9 +43,9 @@ export class ModelFolder implements Disposable {
   ) {
     const stored = matched(tensorTable(config), shards, config.architecture.name);
     // The largest matrix is the embedding.
-    const type = stored[0]![1].entry.dtype;
+    const type = stored[0]![1][0]!.entry.dtype;
     this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
-    this.tensors = [...ropeTensors(config), ...stored.map(([tensor, place]) => folderTensor(tensor, place))];
+    this.tensors = [...ropeTensors(config), ...stored.map(([tensor, places]) => folderTensor(tensor, places))];
     this.#shards = shards;
   }
 
@@ -98,34 +98,43 @@ function matched(
   table: readonly TableTensor[],
   { tensors }: Shards,
   family: string,
-): (readonly [TableTensor, ShardTensor])[] {
+): (readonly [TableTensor, readonly ShardTensor[]])[] {
   const stored = table.map((tensor) => {
-    const place = tensors.get(tensor.source);
-    if (place === undefined)
-      throw new ModelFolderError(`the weights lack the tensor ${tensor.source} of a ${family} model`);
-    if (place.entry.dims.join() !== tensor.dims.join())
+    const dims = sourceDims(tensor);
+    const places = tensor.sources.map((source) => {
+      const place = tensors.get(source);
+      if (place === undefined) throw new ModelFolderError(`the weights lack the tensor ${source} of a ${family} model`);
+      if (place.entry.dims.join() !== dims.join())
+        throw new ModelFolderError(
+          `the tensor ${source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${dims.join(', ')}]`,
+        );
+      return place;
+    });
+    const [first] = places;
+    const other = places.find(({ entry }) => entry.dtype !== first!.entry.dtype);
+    if (other !== undefined)
       throw new ModelFolderError(
-        `the tensor ${tensor.source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${tensor.dims.join(', ')}]`,
+        `the tensor ${other.entry.name} is ${other.entry.dtype}, and ${first!.entry.name} ${first!.entry.dtype}: experts of a layer must have one type`,
       );
-    return [tensor, place] as const;
+    return [tensor, places] as const;
   });
   // A tied head may be stored as well; it is the embedding.
-  const known = new Set([...table.map(({ source }) => source), 'lm_head.weight']);
+  const known = new Set([...table.flatMap(({ sources }) => sources), 'lm_head.weight']);
   const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name));
   if (other !== undefined)
     throw unsupportedFolder(`the weights have the tensor ${shown(other)}, which no ${family} model has`);
   return stored;
 }
 
-function folderTensor(tensor: TableTensor, place: ShardTensor): FolderTensor {
+function folderTensor(tensor: TableTensor, places: readonly ShardTensor[]): FolderTensor {
   const { name, dims } = tensor;
-  const type = storedType(tensor, place);
+  const type = storedType(tensor, places[0]!);
   return {
     name,
     dims: dims.toReversed(),
     type,
     sizeBytes: dims.reduce((product, dim) => product * dim, type === 'f32' ? 4 : 2),
-    bytes: () => tensorBytes(tensor, place),
+    bytes: () => places.values().flatMap((place) => tensorBytes(tensor, place)),
   };
 }
 

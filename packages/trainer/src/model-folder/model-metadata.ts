@@ -1,5 +1,12 @@
 import type { GgufWritableValue } from '@trainyard/native';
-import { type Architecture, FAMILIES, numRotated, type WindowedLayers, type Yarn } from '@trainyard/transformer';
+import {
+  type Architecture,
+  type Experts,
+  FAMILIES,
+  numRotated,
+  type WindowedLayers,
+  type Yarn,
+} from '@trainyard/transformer';
 import type { FolderConfig, RopeScaling } from './folder-config.ts';
 
 /** `general.file_type` by type of the matrices. */
@@ -36,6 +43,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
       : {}),
     ...(FAMILIES[architecture.name]!.ropeIsPartial ? { 'rope.dimension_count': u32(numRotated(architecture)) } : {}),
     ...scales(architecture),
+    ...(architecture.experts === null ? {} : expertSettings(architecture.experts)),
     ...(window === null ? {} : windowSettings(architecture, window)),
   };
   return {
@@ -55,6 +63,21 @@ function yarnSettings({ factor, originalContext, betaFast, betaSlow }: Yarn): Re
     'rope.scaling.original_context_length': { u32: originalContext },
     'rope.scaling.yarn_beta_fast': betaFast,
     'rope.scaling.yarn_beta_slow': betaSlow,
+  };
+}
+
+/** Without a setting, llama.cpp makes the shares of a token's experts sum to 1. */
+function expertSettings({
+  count,
+  used,
+  feedForwardSize,
+  normalisesShares,
+}: Experts): Record<string, GgufWritableValue> {
+  return {
+    expert_count: { u32: count },
+    expert_used_count: { u32: used },
+    expert_feed_forward_length: { u32: feedForwardSize },
+    ...(normalisesShares ? {} : { expert_weights_norm: false }),
   };
 }
 

@@ -8,20 +8,24 @@ const PIECE_BYTES = 4 << 20;
 /** GGUF type of each type of safetensors. */
 export const STORED_TYPES = { F32: 'f32', F16: 'f16', BF16: 'bf16' } as const;
 
-/** Type in the GGUF file: vectors are single precision, as llama.cpp requires. */
-export function storedType({ dims }: TableTensor, { entry }: ShardTensor): (typeof STORED_TYPES)[SafetensorsDtype] {
-  return dims.length === 1 ? 'f32' : STORED_TYPES[entry.dtype];
+/** Type in the GGUF file. */
+export function storedType(
+  { isSinglePrecision }: TableTensor,
+  { entry }: ShardTensor,
+): (typeof STORED_TYPES)[SafetensorsDtype] {
+  return isSinglePrecision ? 'f32' : STORED_TYPES[entry.dtype];
 }
 
 /**
- * Bytes of a tensor for the GGUF file: those of the folder, with rows of q and k in interleaved order where the
+ * Bytes of a source of a tensor for the GGUF file: those of the folder, with rows of q and k in interleaved order where the
  * table says so. At most one head or some megabytes are in memory.
  *
  * @throws {ModelFolderError} for NaN and infinite values, with the tensor's name
  */
 export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor): Generator<Uint8Array> {
-  const { dims, interleavedHeads: heads, source } = tensor;
-  if (dims.length === 1) {
+  const { interleavedHeads: heads } = tensor;
+  const { name: source, dims } = entry;
+  if (tensor.isSinglePrecision) {
     const values = reader.readF32(entry.name);
     if (tensor.offset !== 0) values.forEach((value, i) => (values[i] = value + tensor.offset));
     const bytes = new Uint8Array(values.buffer);

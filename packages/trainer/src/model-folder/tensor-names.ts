@@ -1,4 +1,4 @@
-import type { Architecture } from '@trainyard/transformer';
+import { type Architecture, EXPERT_MATRICES, EXPERT_TENSORS } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 
 /** Tensors outside the blocks. */
@@ -21,6 +21,7 @@ const PARTS: Readonly<Record<string, string>> = {
   ffn_gate: 'mlp.gate_proj',
   ffn_up: 'mlp.up_proj',
   ffn_down: 'mlp.down_proj',
+  ffn_gate_inp: 'mlp.gate',
   post_attention_norm: 'post_attention_layernorm',
   post_ffw_norm: 'post_feedforward_layernorm',
 };
@@ -49,8 +50,20 @@ function partsOf({ norms, hasFusedLinears }: NameTraits): Readonly<Record<string
 /** Traits that decide the names of tensors. */
 type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears'>;
 
-/** @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name */
-export function huggingFaceName(ggufName: string, architecture: NameTraits): string {
+/**
+ * Names of the tensors that are one in GGUF: those of each expert, in order; of others one name.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name
+ */
+export function huggingFaceNames(ggufName: string, architecture: Architecture): string[] {
+  const [, layer, tensor] = /^blk\.(\d+)\.(.+)$/.exec(ggufName) ?? [];
+  const matrix = EXPERT_MATRICES.find((name) => EXPERT_TENSORS[name] === tensor);
+  if (matrix === undefined || architecture.experts === null) return [huggingFaceName(ggufName, architecture)];
+  const prefix = `model.layers.${layer}.mlp.experts`;
+  return Array.from({ length: architecture.experts.count }, (_, expert) => `${prefix}.${expert}.${matrix}_proj.weight`);
+}
+
+function huggingFaceName(ggufName: string, architecture: NameTraits): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];

@@ -1,11 +1,20 @@
-import { NORM_TENSORS, queryKeyNormWidth } from '@trainyard/transformer';
+import {
+  type Architecture,
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  expertDims,
+  expertsIn,
+  NORM_TENSORS,
+  queryKeyNormWidth,
+  ROUTER_TENSOR,
+} from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
-import { huggingFaceName } from './tensor-names.ts';
+import { huggingFaceNames } from './tensor-names.ts';
 
-/** A tensor of the GGUF file and its source. */
+/** A tensor of the GGUF file and its sources. */
 export interface TableTensor {
-  /** in the folder */
-  readonly source: string;
+  /** in the folder; several are stacked along the first axis */
+  readonly sources: readonly string[];
   /** in the GGUF file */
   readonly name: string;
   /** row-major */
@@ -14,7 +23,13 @@ export interface TableTensor {
   readonly interleavedHeads: number | null;
   /** Is added to its values. */
   readonly offset: number;
+  /** Vectors and routers are stored in single precision, as llama.cpp requires. */
+  readonly isSinglePrecision: boolean;
 }
+
+/** Row-major sizes of each source. */
+export const sourceDims = ({ sources, dims }: TableTensor): readonly number[] =>
+  sources.length === 1 ? dims : dims.slice(1);
 
 /** Constants of old releases, which are computed from the configuration. */
 const IGNORED = /\.(?:attention\.masked_bias|attention\.bias|rotary_emb\.inv_freq)$/;
@@ -26,21 +41,26 @@ export function tensorTable(config: FolderConfig): TableTensor[] {
   const { architecture, family, isTied } = config;
   const { vocabSize, hiddenSize, numLayers } = architecture;
   const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
-    source: huggingFaceName(name, architecture),
+    sources: huggingFaceNames(name, architecture),
     name,
     dims,
     interleavedHeads,
     offset: name.endsWith('norm.weight') ? family.normOffset : 0,
+    isSinglePrecision: isSinglePrecision(name, dims),
   });
   return [
     tensor('token_embd.weight', [vocabSize, hiddenSize]),
     ...Array.from({ length: numLayers }, (_, layer) =>
-      blockTensors(config).map(({ part, dims, heads = null }) => tensor(`blk.${layer}.${part}`, dims, heads)),
+      blockTensors(config, layer).map(({ part, dims, heads = null }) => tensor(`blk.${layer}.${part}`, dims, heads)),
     ).flat(),
     tensor('output_norm.weight', [hiddenSize]),
     ...(isTied ? [] : [tensor('output.weight', [vocabSize, hiddenSize])]),
   ];
 }
+
+/** @param name in GGUF */
+export const isSinglePrecision = (name: string, dims: readonly number[]): boolean =>
+  dims.length === 1 || name.endsWith(`.${ROUTER_TENSOR}`);
 
 interface BlockTensor {
   readonly part: string;
@@ -48,7 +68,7 @@ interface BlockTensor {
   readonly heads?: number;
 }
 
-function blockTensors(config: FolderConfig): BlockTensor[] {
+function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
   const { architecture, biases } = config;
   const { hiddenSize: hidden, feedForwardSize: wide, headSize, numHeads, numKvHeads, norms } = architecture;
   const [queries, keys] = [numHeads * headSize, numKvHeads * headSize];
@@ -78,13 +98,26 @@ function blockTensors(config: FolderConfig): BlockTensor[] {
         }))),
     ...norm('after', 'attention'),
     ...norm('before', 'feedForward'),
-    ...(architecture.hasFusedLinears
-      ? linear('ffn_up', [2 * wide, hidden], false)
-      : [
-          ...linear('ffn_gate', [wide, hidden], biases.feedForward),
-          ...linear('ffn_up', [wide, hidden], biases.feedForward),
-        ]),
-    ...linear('ffn_down', [hidden, wide], biases.feedForward),
+    ...(expertsIn(architecture, layer) === null
+      ? [
+          ...(architecture.hasFusedLinears
+            ? linear('ffn_up', [2 * wide, hidden], false)
+            : [
+                ...linear('ffn_gate', [wide, hidden], biases.feedForward),
+                ...linear('ffn_up', [wide, hidden], biases.feedForward),
+              ]),
+          ...linear('ffn_down', [hidden, wide], biases.feedForward),
+        ]
+      : expertTensors(architecture)),
     ...norm('after', 'feedForward'),
   ];
+}
+
+function expertTensors(architecture: Architecture): BlockTensor[] {
+  const { count } = architecture.experts!;
+  const matrices = EXPERT_MATRICES.map((matrix) => {
+    const { out, in: inputs } = expertDims(architecture, matrix);
+    return { part: EXPERT_TENSORS[matrix], dims: [count, out, inputs] };
+  });
+  return [{ part: ROUTER_TENSOR, dims: [count, architecture.hiddenSize] }, ...matrices];
 }

@@ -1,5 +1,5 @@
-import { type Architecture, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
-import { CONFIG_FILE, decimal, type Fields, flag, real, whole } from './config-fields.ts';
+import { type Architecture, type Experts, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
+import { CONFIG_FILE, decimal, type Fields, flag, invalid, real, whole } from './config-fields.ts';
 import { unsupportedFolder } from './model-folder-error.ts';
 
 /** A family as transformers saves it. */
@@ -66,6 +66,24 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
       hidden_act: 'silu',
       attention_bias: hasAttentionBias,
       use_sliding_window: false,
+    }),
+  },
+  qwen3_moe: {
+    ...LLAMA,
+    architecture: 'qwen3moe',
+    className: 'Qwen3MoeForCausalLM',
+    queryKeyNorm: 'head',
+    traits: (fields, numLayers) => ({ experts: expertsOf(fields, numLayers) }),
+    fields: ({ hasAttentionBias, experts }) => ({
+      hidden_act: 'silu',
+      attention_bias: hasAttentionBias,
+      use_sliding_window: false,
+      num_experts: experts!.count,
+      num_experts_per_tok: experts!.used,
+      moe_intermediate_size: experts!.feedForwardSize,
+      norm_topk_prob: experts!.normalisesShares,
+      decoder_sparse_step: 1,
+      mlp_only_layers: experts!.denseLayers,
     }),
   },
   gemma3_text: {
@@ -205,6 +223,28 @@ function mistralTraits(fields: Fields, numLayers: number): Partial<Architecture>
 /** Without the setting there is no window. */
 function phi3Traits(fields: Fields, numLayers: number): Partial<Architecture> {
   return mistralTraits({ sliding_window: null, ...fields }, numLayers);
+}
+
+function expertsOf(fields: Fields, numLayers: number): Experts {
+  const count = whole(
+    fields,
+    fields['num_experts'] === undefined ? 'num_local_experts' : 'num_experts',
+    [1, 4096],
+    128,
+  );
+  const step = whole(fields, 'decoder_sparse_step', [1, 512], 1);
+  const dense = fields['mlp_only_layers'] ?? [];
+  if (!Array.isArray(dense) || !dense.every((layer) => Number.isSafeInteger(layer)))
+    throw invalid('mlp_only_layers', 'a list of layers', dense);
+  return {
+    count,
+    used: whole(fields, 'num_experts_per_tok', [1, count], 8),
+    feedForwardSize: whole(fields, 'moe_intermediate_size', [1, 1 << 20], 768),
+    normalisesShares: flag(fields, 'norm_topk_prob'),
+    denseLayers: Array.from({ length: numLayers }, (_, layer) => layer).filter(
+      (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
+    ),
+  };
 }
 
 function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {

@@ -2,6 +2,7 @@ import {
   type Architecture,
   linearDims,
   linearNames,
+  linearsIn,
   type LinearName,
   type LoraConfig,
   type LoraHalf,
@@ -28,7 +29,9 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
       `\`lora.targets\` has ${absent.map(targetModule).join(', ')}, which this base model has not; it has ${names.map(targetModule).join(', ')}: create the model with those`,
     );
   for (let layer = 0; layer < architecture.numLayers; layer++) {
+    const linears = linearsIn(architecture, layer);
     for (const linear of config.targets) {
+      if (!linears.includes(linear)) continue;
       const dims = linearDims(architecture, linear);
       const { rank } = moduleShape(config, layer, linear);
       const a = createTensor(layer, linear, 'a', [rank, dims.in]);

@@ -63,6 +63,11 @@ export interface ForwardOptions extends ComputeOptions {
   readonly withoutAdapter?: boolean;
   /** State for `backward`. Default false. */
   readonly keepForBackward?: boolean;
+  /**
+   * Experts of each token, [T, K] by layer, as a sampler chose them; null for dense layers. Default: the router
+   * chooses, and a token at a near-tie may get another expert than it had for the sampler.
+   */
+  readonly experts?: readonly (Int32Array | null)[];
   /** State for a gradient of the entropies: one more product with the vocabulary. Default false. */
   readonly keepForEntropy?: boolean;
 }

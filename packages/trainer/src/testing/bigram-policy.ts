@@ -40,6 +40,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   logitScale: 1,
   window: null,
   unrotatedPeriod: null,
+  experts: null,
 };
 
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };

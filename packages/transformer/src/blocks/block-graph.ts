@@ -1,9 +1,12 @@
 /**
- * The three expressions of a transformer block, forward and backward.
+ * The expressions of a transformer block, forward and backward.
  *
  *   attention input   x → norm → q, k, v (+ LoRA) → rope
  *   attention         one block of queries against the keys visible to it → o
  *   output            o-projection (→ norm, scale) + residual → norm → gated feed-forward (→ norm, scale) + residual → y
+ *
+ * A block with experts ends after the second norm; the experts are graphs of their own, and the caller adds their
+ * outputs: a token's experts are known only then.
  *
  * Norms and scales are there if the architecture has them.
  *
@@ -36,6 +39,7 @@ import {
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
 import { addsPlainOutputs, numRotated, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
+import { expertDims, type ExpertMatrix } from '../model/experts.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
 import { baseScale } from '../model/lora-modules.ts';
@@ -45,6 +49,7 @@ export type Outputs = Readonly<Record<string, Value>>;
 
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
+export const ROUTER_NAME = 'router.weight';
 /** RMS norm before the linear layers that read it. */
 export const inputNormName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 /** RMS norm of the output of attention or feed-forward. */
@@ -130,11 +135,9 @@ export class BlockGraph {
     return { q, k, v };
   }
 
-  /** Like {@link normalised}: gate and up [T, F] → activated [T, F]. */
-  activated(): Outputs {
-    const [gate, up] = (['gate', 'up'] as const).map((projection) =>
-      input(projection, ['T', projectionDims(this.#architecture, projection).out]),
-    );
+  /** Like {@link normalised}: gate and up [T, F] → activated [T, F]. @param width of gate and up */
+  activated(width = this.#architecture.feedForwardSize): Outputs {
+    const [gate, up] = (['gate', 'up'] as const).map((projection) => input(projection, ['T', width]));
     return { activated: this.#gated(gate!, up!) };
   }
 
@@ -280,7 +283,7 @@ export class BlockGraph {
     return { [gradientName('x')]: dx!, [gradientName('o')]: dO!, ...outputs };
   }
 
-  #output() {
+  #attended() {
     const { hiddenSize, numHeads, headSize } = this.#architecture;
     const isPlain = addsPlainOutputs(this.#architecture);
     const x = input('x', ['T', hiddenSize]);
@@ -288,7 +291,76 @@ export class BlockGraph {
     const fromAttention = this.#project(o, 'o', isPlain ? x : null);
     const attended = fromAttention.outputs.o!;
     const x2 = saved('x2', isPlain ? attended : this.#outputSum(x, attended, outputNormName('attention')));
-    const wide = this.#project(this.#normalise(x2, 'feedForward'), 'feedForward');
+    return { x, o, x2, h: this.#normalise(x2, 'feedForward'), isPlain, fromAttention };
+  }
+
+  /**
+   * Graph of a block with experts, up to them: x [T, H], o [T, heads·D] → x2 (after attention) [T, H], h [T, H], the
+   * input of the experts, and the router's scores [T, E].
+   */
+  routed(): { x2: Value; h: Value; scores: Value } {
+    const { x2, h, scores } = this.#routed();
+    return { x2, h, scores };
+  }
+
+  /**
+   * Graph of o, saved x2, ∂y, and ∂h (of the experts) and ∂scores → ∂o, ∂x (only of the residual path) and the
+   * gradients of the adapters of o.
+   */
+  routedBackward(): Outputs {
+    const { x, o, x2, h, scores, fromAttention } = this.#routed();
+    const seeds = new Map([
+      [x2, input(gradientName('y'), x2.shape)],
+      [h, input(gradientName('h'), h.shape)],
+      [scores, input(gradientName('scores'), scores.shape)],
+    ]);
+    const outputs: Record<string, Value> = {};
+    const [dx, dO] = this.#backward(seeds, [x, o], [fromAttention], outputs);
+    return { [gradientName('x')]: dx!, [gradientName('o')]: dO!, ...outputs };
+  }
+
+  #routed() {
+    const { hiddenSize, experts } = this.#architecture;
+    const attended = this.#attended();
+    const router = input(ROUTER_NAME, [experts!.count, hiddenSize]);
+    return { ...attended, scores: matmul(attended.h, router, { transposeB: true }) };
+  }
+
+  /** Graph of one expert: x [T, H] → gate and up [T, F], from which backward can start, and y [T, H]. */
+  expert(): { gate: Value; up: Value; y: Value } {
+    const { gate, up, activated } = this.#expert();
+    return { gate, up, y: matmul(activated, this.#expertWeight('down'), { transposeB: true }) };
+  }
+
+  /** Graph of saved gate and up, shares [T, 1], and ∂(sum over experts) [T, H] → ∂x [T, H] and ∂shares [T, 1]. */
+  expertBackward(): Outputs {
+    const { x, activated } = this.#expert();
+    const dy = input(gradientName('y'), x.shape);
+    const dActivated = matmul(dy, this.#expertWeight('down'));
+    const scaled = mul(dActivated, input('shares', ['T', 1]));
+    const [dx] = gradients(new Map([[activated, scaled]]), [x]);
+    return {
+      [gradientName('x')]: dx!,
+      [gradientName('shares')]: reduceSum(mul(dActivated, activated), [-1]),
+    };
+  }
+
+  #expert() {
+    const x = input('x', ['T', this.#architecture.hiddenSize]);
+    const [gate, up] = (['gate', 'up'] as const).map((name) =>
+      saved(name, matmul(x, this.#expertWeight(name), { transposeB: true })),
+    );
+    return { x, gate: gate!, up: up!, activated: this.#gated(gate!, up!) };
+  }
+
+  #expertWeight(name: ExpertMatrix): Value {
+    const dims = expertDims(this.#architecture, name);
+    return input(weightName(name), [dims.out, dims.in]);
+  }
+
+  #output() {
+    const { x, o, x2, h, isPlain, fromAttention } = this.#attended();
+    const wide = this.#project(h, 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);
     const back = this.#project(this.#gated(gate, up), 'down', isPlain ? x2 : null);

@@ -1,7 +1,7 @@
 import type { GgufFile } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
 import type { Architecture } from './architecture.ts';
-import { linearDims, linearNames } from './architecture.ts';
+import { linearDims, linearNames, linearsIn } from './architecture.ts';
 import { inHalves } from './head-permutation.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -48,7 +48,7 @@ export function readAdapterFile(
     const [, layer, matrix, half] = TENSOR.exec(tensor) ?? [];
     const linear = linears.get(matrix ?? '');
     const adapted = layers[Number(layer)];
-    if (linear === undefined || adapted === undefined)
+    if (linear === undefined || adapted === undefined || !linearsIn(architecture, Number(layer)).includes(linear))
       throw new UnsupportedModelError(
         `the adapter has a tensor ${tensor}, which does not belong to a linear layer of this model`,
       );

@@ -1,5 +1,6 @@
 import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
+import { EXPERT_TENSORS, ROUTER_TENSOR } from './experts.ts';
 import type { Family } from './families.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
@@ -65,6 +66,8 @@ const BLOCK_TENSORS: Readonly<Record<'separate' | 'fused', ReadonlySet<string>>>
   ]),
   fused: new Set(['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`)),
 };
+/** Router and experts, for families that have them. */
+const OF_EXPERTS: ReadonlySet<string> = new Set([ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]);
 /** Divisors of rope frequencies for contexts up to the original one, and for longer ones. */
 export const ROPE_FACTORS = { short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 /** Norms before and after attention and feed-forward. */
@@ -105,14 +108,14 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
 }
 
 export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
-  const { norms, hasFusedLinears, ropeHasTwoFactors } = family;
+  const { norms, hasFusedLinears, ropeHasTwoFactors, hasExperts } = family;
   const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
   const factors: readonly string[] = ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [];
   const normNames = new Set(normTensors(norms).map((norm) => `${norm}.weight`));
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? OTHER_TENSORS.has(tensor) || factors.includes(tensor) : inBlocks.has(part)) continue;
-    if (part !== undefined && normNames.has(part)) continue;
+    if (part !== undefined && (normNames.has(part) || (hasExperts && OF_EXPERTS.has(part)))) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );

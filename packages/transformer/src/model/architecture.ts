@@ -9,6 +9,7 @@ import {
   type ModelFile,
 } from './architecture-limits.ts';
 import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
+import { EXPERT_TENSORS, type Experts, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -89,6 +90,8 @@ export interface Architecture {
   readonly window: WindowedLayers | null;
   /** The last of each so many layers has no rope; null if all have it. */
   readonly unrotatedPeriod: number | null;
+  /** Null: all layers have one feed-forward. */
+  readonly experts: Experts | null;
 }
 
 const DEFAULT_ROPE_BASE = 10_000;
@@ -111,11 +114,24 @@ export const addsPlainOutputs = ({ norms, residualScale }: Architecture): boolea
 export const numRotated = ({ rotatedSize, headSize }: Architecture): number => rotatedSize ?? headSize;
 
 /** Linear layers of a block, in its order. */
-export const linearNames = ({ hasFusedLinears }: Pick<Architecture, 'hasFusedLinears'>): readonly LinearName[] =>
+export const linearNames = (architecture: LinearTraits): readonly LinearName[] => {
+  const { experts } = architecture;
+  return experts === null || experts.denseLayers.length > 0 ? linearsOfDense(architecture) : ATTENTION_LINEAR_NAMES;
+};
+
+/** Those of one block. Experts are none of them. */
+export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] =>
+  expertsIn(architecture, layer) === null ? linearsOfDense(architecture) : ATTENTION_LINEAR_NAMES;
+
+type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts'>;
+
+const ATTENTION_LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o'];
+
+const linearsOfDense = ({ hasFusedLinears }: LinearTraits): readonly LinearName[] =>
   hasFusedLinears ? FUSED_LINEAR_NAMES : LINEAR_NAMES;
 
 /** Shape of an adapter without settings: on all linear layers. */
-export const defaultLora = (architecture: Pick<Architecture, 'hasFusedLinears'>): LoraConfig => ({
+export const defaultLora = (architecture: LinearTraits): LoraConfig => ({
   ...DEFAULT_LORA_CONFIG,
   targets: linearNames(architecture),
 });
@@ -198,12 +214,14 @@ export function readArchitecture(file: ModelFile): Architecture {
         `${tensor} has ${numFactors} factors, rope over ${rotatedSize} dimensions needs ${rotatedSize / 2}`,
       );
   }
+  const experts = family.hasExperts ? readExperts(file, { name, numLayers, size }) : null;
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
     vocabSize,
     hiddenSize,
-    feedForwardSize: size('feed_forward_length'),
+    // Without dense layers nothing reads it.
+    feedForwardSize: size('feed_forward_length', experts?.denseLayers.length === 0 ? hiddenSize : undefined),
     numLayers,
     numHeads,
     numKvHeads,
@@ -232,6 +250,7 @@ export function readArchitecture(file: ModelFile): Architecture {
       optional,
     }),
     unrotatedPeriod: isUnrotated ? 1 : family.unrotatedPeriod,
+    experts,
   };
   refuseMissingTensors(file, architecture);
   refuseOtherShapes(file, architecture);
@@ -304,6 +323,23 @@ export function longRopeMagnitude(contextLength: number, originalContext: number
 /** Factor of rotated q and k. */
 export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
 
+/** Layers without a router are dense. llama.cpp makes the shares of the used experts sum to 1 in this family. */
+function readExperts(
+  { tensors, metadata }: ModelFile,
+  { name, numLayers, size }: { name: string; numLayers: number; size: (key: string) => number },
+): Experts {
+  const [count, used] = [size('expert_count'), size('expert_used_count')];
+  if (used > count) throw unsupported(`${name}.expert_used_count is ${used}, of ${count} experts`);
+  const layers = Array.from({ length: numLayers }, (_, layer) => layer);
+  return {
+    count,
+    used,
+    feedForwardSize: size('expert_feed_forward_length'),
+    normalisesShares: metadata.get(`${name}.expert_weights_norm`) !== false,
+    denseLayers: layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`)),
+  };
+}
+
 interface WindowSource {
   readonly numLayers: number;
   readonly pattern: GgufValue | undefined;
@@ -341,8 +377,18 @@ export function periodOf(isWindowed: readonly unknown[], numLayers: number): num
 
 function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture): void {
   const { numLayers, norms } = architecture;
-  const parts = [...normTensors(norms), ...linearNames(architecture).map((linear) => GGUF_LINEARS[linear])];
-  const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
+  const blocks = Array.from({ length: numLayers }, (_, layer) => {
+    const linears = linearsIn(architecture, layer);
+    const parts = [...normTensors(norms), ...linears.map((linear) => GGUF_LINEARS[linear])].map(
+      (part) => `${part}.weight`,
+    );
+    if (expertsIn(architecture, layer) === null) return parts.map((part) => `blk.${layer}.${part}`);
+    const other = LINEAR_NAMES.filter((linear) => !linears.includes(linear))
+      .map((linear) => `blk.${layer}.${GGUF_LINEARS[linear]}.weight`)
+      .find((tensor) => tensors.has(tensor));
+    if (other !== undefined) throw unsupported(`block ${layer} has experts and ${other}; both are not supported`);
+    return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)].map((part) => `blk.${layer}.${part}`);
+  });
   const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
   const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
@@ -370,6 +416,12 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
       check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
       check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
     }
+    if (architecture.experts === null) continue;
+    const { count, feedForwardSize } = architecture.experts;
+    check(`${prefix}${ROUTER_TENSOR}`, [hiddenSize, count]);
+    check(`${prefix}${EXPERT_TENSORS.gate}`, [hiddenSize, feedForwardSize, count]);
+    check(`${prefix}${EXPERT_TENSORS.up}`, [hiddenSize, feedForwardSize, count]);
+    check(`${prefix}${EXPERT_TENSORS.down}`, [feedForwardSize, hiddenSize, count]);
   }
 }
 

@@ -30,6 +30,8 @@ export interface Family {
   readonly ropeIsOptional: boolean;
   /** Number of blocks of the one size that llama.cpp recognises by it and whose attention has another scale. */
   readonly otherScaleLayers: number | null;
+  /** True if layers have experts, and only some of them a feed-forward of their own. */
+  readonly hasExperts: boolean;
   /** Settings that a file may have in addition to those of all architectures. */
   readonly settings: readonly string[];
 }
@@ -47,6 +49,7 @@ const LLAMA: Family = {
   unrotatedPeriod: null,
   ropeIsOptional: false,
   otherScaleLayers: null,
+  hasExperts: false,
   settings: [],
 };
 
@@ -60,6 +63,12 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   llama: { ...LLAMA, windowedLayers: { period: null, rope: 'shared' } },
   qwen2: { ...LLAMA, hasInterleavedHeads: false },
   qwen3: { ...LLAMA, hasInterleavedHeads: false },
+  qwen3moe: {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    hasExperts: true,
+    settings: ['expert_count', 'expert_used_count', 'expert_feed_forward_length', 'expert_weights_norm'],
+  },
   gemma3: {
     ...LLAMA,
     hasInterleavedHeads: false,

@@ -4,11 +4,18 @@ import { linearDims } from './architecture.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import { toInterleaved } from './head-permutation.ts';
 import type { LinearName } from './lora-config.ts';
-import { PROJECTION_NAMES, projectionDims, projectionParts, type ProjectionName } from './projections.ts';
+import {
+  type ByProjection,
+  byProjection,
+  projectionDims,
+  projectionParts,
+  projectionsIn,
+  type ProjectionName,
+} from './projections.ts';
 
-/** Rows of one tensor of a file. */
+/** Rows of one tensor, in its file or in shared memory. */
 interface FileRows {
-  readonly place: TensorPlace;
+  readonly place: TensorPlace | Float32Array;
   readonly numRows: number;
   /** Row of the matrix, within these rows, for a row of the tensor; null: the same. */
   readonly targets: Int32Array | null;
@@ -16,7 +23,10 @@ interface FileRows {
   readonly numTogether: number;
 }
 
-/** A frozen matrix that stays in its file, for any thread. Rows are expanded when a layer is computed. */
+/**
+ * A frozen matrix outside the graphs, for any thread. It stays in its file, and rows are expanded when a layer is
+ * computed; or it is in shared memory.
+ */
 export interface FileMatrix {
   readonly rows: number;
   readonly columns: number;
@@ -33,12 +43,10 @@ export function fileMatrices(
   file: Pick<GgufFile, 'place'>,
   architecture: Architecture,
   layer: number,
-): Readonly<Record<ProjectionName, FileMatrix>> {
-  const matrices = PROJECTION_NAMES.map((projection) => [
-    projection,
+): ByProjection<FileMatrix> {
+  return byProjection(projectionsIn(architecture, layer), (projection) =>
     fileMatrix(file, architecture, { layer, projection }),
-  ]);
-  return Object.fromEntries(matrices) as Record<ProjectionName, FileMatrix>;
+  );
 }
 
 /** Linear layers of a projection, stacked; q and k in half-rotation order. */
@@ -61,9 +69,9 @@ function fileMatrix(
   return { rows: parts.reduce((sum, { numRows }) => sum + numRows, 0), columns, parts };
 }
 
-/** A matrix with the rows of a tensor. */
-export function plainFileMatrix(place: TensorPlace, columns: number): FileMatrix {
-  const rows = place.numValues / columns;
+/** A matrix with the rows of a tensor. @param place in a file, or in shared memory */
+export function plainFileMatrix(place: TensorPlace | Float32Array, columns: number): FileMatrix {
+  const rows = (place instanceof Float32Array ? place.length : place.numValues) / columns;
   return { rows, columns, parts: [{ place, numRows: rows, targets: null, numTogether: 1 }] };
 }
 
@@ -103,7 +111,14 @@ export function expandRange(matrix: FileMatrix, range: RowRange, into: Float32Ar
   const part = partAt(matrix, range.start);
   if (part.targets !== null)
     return eachRow(matrix, range, (row, values) => into.set(values, (row - range.start) * columns));
-  readValues(part.place, (range.start - part.first) * columns, into);
+  readRows(part, range.start - part.first, columns, into);
+}
+
+/** @param row first one, of these rows */
+function readRows({ place }: FileRows, row: number, columns: number, into: Float32Array): void {
+  const first = row * columns;
+  if (place instanceof Float32Array) into.set(place.subarray(first, first + into.length));
+  else readValues(place, first, into);
 }
 
 interface RowRange {
@@ -120,11 +135,12 @@ function eachRow(
   const most = Math.max(1, Math.floor(PIECE_VALUES / columns));
   if (piece.length < most * columns) piece = new Float32Array(new ArrayBuffer(4 * most * columns));
   let first = 0;
-  for (const { place, numRows, targets } of parts) {
+  for (const part of parts) {
+    const { numRows, targets } = part;
     const last = Math.min(numRows, end - first);
     for (let row = Math.max(0, start - first); row < last; row += most) {
       const values = piece.subarray(0, Math.min(most, last - row) * columns);
-      readValues(place, row * columns, values);
+      readRows(part, row, columns, values);
       for (let i = 0; i * columns < values.length; i++)
         visit(first + (targets?.[row + i] ?? row + i), values.subarray(i * columns, (i + 1) * columns));
     }

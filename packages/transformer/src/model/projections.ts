@@ -1,5 +1,6 @@
 import type { Architecture } from './architecture.ts';
 import { type BlockSizes, linearDims } from './architecture.ts';
+import { expertsIn } from './experts.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { graphRank } from './lora-modules.ts';
 import { sharedFloats } from './workspace.ts';
@@ -31,6 +32,23 @@ export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
 
 export const PROJECTION_NAMES = Object.keys(LINEARS.separate) as ProjectionName[];
 export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
+
+/** A part of each product of a block. Blocks with experts have none of their feed-forward. */
+export type ByProjection<Part> = Readonly<Record<'qkv' | 'o', Part> & Partial<Record<ProjectionName, Part>>>;
+
+const ATTENTION_INPUTS: readonly InputName[] = ['attention', 'o'];
+
+/** Inputs of a block's linear layers. */
+export const inputsIn = (architecture: Architecture, layer: number): readonly InputName[] =>
+  expertsIn(architecture, layer) === null ? INPUT_NAMES : ATTENTION_INPUTS;
+
+export const projectionsIn = (architecture: Architecture, layer: number): readonly ProjectionName[] =>
+  inputsIn(architecture, layer).flatMap((input) => INPUTS[input]);
+
+export const byProjection = <Part>(
+  names: readonly ProjectionName[],
+  partOf: (projection: ProjectionName) => Part,
+): ByProjection<Part> => Object.fromEntries(names.map((name) => [name, partOf(name)])) as ByProjection<Part>;
 
 /** Rows of a projection, stacked. */
 export function projectionParts(

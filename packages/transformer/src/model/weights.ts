@@ -2,13 +2,23 @@ import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { NORM_TENSORS, ROPE_FACTORS } from './architecture-limits.ts';
 import { defaultLora, linearDims } from './architecture.ts';
+import { EXPERT_TENSORS, type ExpertMatrix, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import type { ProjectionName } from './projections.ts';
-import type { LinearRows } from './projections.ts';
-import { PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims, projectionParts } from './projections.ts';
+import type { ByProjection, LinearRows } from './projections.ts';
+import {
+  byProjection,
+  PROJECTION_NAMES,
+  WideMatrix,
+  inputOf,
+  lowWidth,
+  projectionDims,
+  projectionParts,
+  projectionsIn,
+} from './projections.ts';
 import { sharedFloats } from './workspace.ts';
 
 /** Norms and biases of one block, float32. H hidden size, D head size. */
@@ -28,7 +38,17 @@ export type BlockNorms = Readonly<Record<'attention' | 'feedForward', Float32Arr
 
 export interface BlockWeights extends BlockVectors {
   /** Matrices [out, in] with room for an adapter; q and k in half-rotation order. */
-  readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
+  readonly matrices: ByProjection<WideMatrix>;
+  /** Null: the block is dense. */
+  readonly experts: ExpertWeights | null;
+}
+
+/** Router and experts of a block. */
+export interface ExpertWeights {
+  /** [E, H], shared memory */
+  readonly router: Float32Array;
+  /** [E · out, in] of all experts, in shared memory or in the model file */
+  readonly matrices: Readonly<Record<ExpertMatrix, Float32Array | TensorPlace>>;
 }
 
 /** Frozen weights, float32. Linear weights exist once: graphs transpose while multiplying. */
@@ -51,7 +71,7 @@ export interface StreamedWeights extends Omit<ModelWeights, 'embedding' | 'outpu
   /** [V, H] */
   readonly output: TensorPlace;
   /** Matrices of `blocks`, which have only room for an adapter. */
-  readonly files: readonly Readonly<Record<ProjectionName, FileMatrix>>[];
+  readonly files: readonly ByProjection<FileMatrix>[];
 }
 
 const ATTENTION = ['q', 'k', 'v'] as const;
@@ -67,7 +87,7 @@ export function readWeights(
   lora: LoraConfig = defaultLora(architecture),
 ): ModelWeights {
   return readModel(file, architecture, (layer) =>
-    wideMatrices(architecture, lora, (rows) => readRows(file, architecture, { layer, rows })),
+    wideMatrices(architecture, { lora, layer }, (rows) => readRows(file, architecture, { layer, rows })),
   );
 }
 
@@ -76,7 +96,7 @@ export function readWeightsExceptMatrices(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
 ): ModelWeights {
-  return readModel(file, architecture, () => emptyMatrices(architecture));
+  return readModel(file, architecture, (layer) => emptyMatrices(architecture, layer));
 }
 
 /** @param file open as long as the weights are used */
@@ -86,20 +106,17 @@ export function streamWeights(
 ): StreamedWeights {
   const embedding = file.place('token_embd.weight');
   return {
-    ...readRest(file, architecture, () => emptyMatrices(architecture)),
+    ...readRest(file, architecture, (layer) => emptyMatrices(architecture, layer), file),
     embedding,
     output: file.tensors.has('output.weight') ? file.place('output.weight') : embedding,
     files: Array.from({ length: architecture.numLayers }, (_, layer) => fileMatrices(file, architecture, layer)),
   };
 }
 
-function emptyMatrices(architecture: Architecture): BlockWeights['matrices'] {
-  const matrices = PROJECTION_NAMES.map((projection) => {
-    const { out } = projectionDims(architecture, projection);
-    return [projection, WideMatrix.withoutWeights(out, 0)] as const;
-  });
-  return Object.fromEntries(matrices) as Record<ProjectionName, WideMatrix>;
-}
+const emptyMatrices = (architecture: Architecture, layer: number): BlockWeights['matrices'] =>
+  byProjection(projectionsIn(architecture, layer), (projection) =>
+    WideMatrix.withoutWeights(projectionDims(architecture, projection).out, 0),
+  );
 
 function readModel(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
@@ -108,21 +125,44 @@ function readModel(
 ): ModelWeights {
   const embedding = shared(file.readF32('token_embd.weight'));
   const output = file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding;
-  return { ...readRest(file, architecture, matricesOf), embedding, output };
+  return { ...readRest(file, architecture, matricesOf, null), embedding, output };
 }
 
 function readRest(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
   matricesOf: (layer: number) => BlockWeights['matrices'],
+  places: Pick<GgufFile, 'place'> | null,
 ): Omit<ModelWeights, 'embedding' | 'output'> {
   return {
     blocks: Array.from({ length: architecture.numLayers }, (_, layer) => ({
       ...readBlockVectors(file, architecture, layer),
       matrices: matricesOf(layer),
+      experts: readExperts(file, architecture, layer, places),
     })),
     outputNorm: readOutputNorm(file, architecture),
     ropeFactors: readRopeFactors(file, architecture),
+  };
+}
+
+/**
+ * Router and experts of a block; null if it is dense.
+ *
+ * @param places file in which the matrices of experts stay; null: they are read into shared memory
+ */
+export function readExperts(
+  file: Pick<GgufFile, 'readF32'>,
+  architecture: Architecture,
+  layer: number,
+  places: Pick<GgufFile, 'place'> | null,
+): ExpertWeights | null {
+  if (expertsIn(architecture, layer) === null) return null;
+  const read = (tensor: string) => shared(file.readF32(`blk.${layer}.${tensor}`));
+  const matrix = (name: ExpertMatrix) =>
+    places === null ? read(EXPERT_TENSORS[name]) : places.place(`blk.${layer}.${EXPERT_TENSORS[name]}`);
+  return {
+    router: read(ROUTER_TENSOR),
+    matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
   };
 }
 
@@ -182,11 +222,12 @@ export class MatrixReader {
     });
   }
 
-  /** @returns the same arrays each time, with that layer's weights */
+  /** @returns the same arrays each time, with that layer's weights, without those of experts */
   read(layer: number): readonly ProjectionMatrix[] {
-    for (const { projection, data } of this.#matrices)
-      readProjection(this.#file, this.#architecture, { layer, projection }, data);
-    return this.#matrices;
+    const names = projectionsIn(this.#architecture, layer);
+    const own = this.#matrices.filter(({ projection }) => names.includes(projection));
+    for (const { projection, data } of own) readProjection(this.#file, this.#architecture, { layer, projection }, data);
+    return own;
   }
 }
 
@@ -224,18 +265,18 @@ function readRows(
 /** @param weight [rows, in] of a linear layer; called once per projection that has rows of it */
 export function wideMatrices(
   architecture: Architecture,
-  lora: LoraConfig,
+  { lora, layer }: { readonly lora: LoraConfig; readonly layer: number },
   weight: (rows: LinearRows) => Float32Array,
-): Record<ProjectionName, WideMatrix> {
-  const matrices = PROJECTION_NAMES.map((projection) => [
-    projection,
-    new WideMatrix(
-      projectionDims(architecture, projection).in,
-      projectionParts(architecture, projection).map(weight),
-      lowWidth(inputOf(projection), lora),
-    ),
-  ]);
-  return Object.fromEntries(matrices) as Record<ProjectionName, WideMatrix>;
+): ByProjection<WideMatrix> {
+  return byProjection(
+    projectionsIn(architecture, layer),
+    (projection) =>
+      new WideMatrix(
+        projectionDims(architecture, projection).in,
+        projectionParts(architecture, projection).map(weight),
+        lowWidth(inputOf(projection), lora),
+      ),
+  );
 }
 
 function joined(parts: readonly Float32Array[]): Float32Array {

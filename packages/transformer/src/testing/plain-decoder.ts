@@ -1,6 +1,6 @@
 import { layerKind, type Architecture } from '../model/architecture.ts';
 import { projectionDims, type ProjectionName } from '../model/projections.ts';
-import type { BlockWeights, ModelWeights } from '../model/weights.ts';
+import type { BlockWeights, ExpertWeights, ModelWeights } from '../model/weights.ts';
 
 type Vector = ArrayLike<number>;
 
@@ -43,17 +43,37 @@ export function plainLogprobs(
       const attended = linear('o', attend(architecture, q, seen));
       x = sum(x, scaled(normOr(attended, normsAfter?.attention)));
       const h2 = normOr(x, normsBefore?.feedForward);
-      const up = linear('up', h2);
       const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
-      const back = linear(
-        'down',
-        linear('gate', h2).map((g, i) => activate(g) * up[i]!),
-      );
+      const gated = (by: (name: 'gate' | 'up' | 'down', z: Vector) => number[]) => {
+        const up = by('up', h2);
+        return by(
+          'down',
+          by('gate', h2).map((g, i) => activate(g) * up[i]!),
+        );
+      };
+      const back = block.experts === null ? gated(linear) : expertSum(architecture, block.experts, h2, gated);
       x = sum(x, scaled(normOr(back, normsAfter?.feedForward)));
     }
     // The output norm has the divisor of logits.
     return logSoftmax(multiply(weights.output, norm(x, weights.outputNorm)));
   });
+}
+
+type Feed = (by: (name: 'gate' | 'up' | 'down', z: Vector) => number[]) => number[];
+
+/** All experts are computed; those that the router does not choose have the factor 0. */
+function expertSum(architecture: Architecture, { router, matrices }: ExpertWeights, x: Vector, gated: Feed): number[] {
+  const { count, used, normalisesShares } = architecture.experts!;
+  const probabilities = logSoftmax(multiply(router, x)).map(Math.exp);
+  const ranked = [...probabilities.keys()].toSorted((a, b) => probabilities[b]! - probabilities[a]!).slice(0, used);
+  const total = normalisesShares ? ranked.reduce((all, expert) => all + probabilities[expert]!, 0) : 1;
+  return Array.from({ length: count }, (_, expert) => {
+    const share = ranked.includes(expert) ? probabilities[expert]! / total : 0;
+    return gated((name, z) => {
+      const all = matrices[name] as Float32Array;
+      return multiply(all.subarray((expert * all.length) / count, ((expert + 1) * all.length) / count), z);
+    }).map((value) => share * value);
+  }).reduce(sum);
 }
 
 const sum = (a: number[], b: number[]): number[] => a.map((value, i) => value + b[i]!);
@@ -75,7 +95,7 @@ function rmsNorm(x: Vector, weight: Vector, epsilon: number): number[] {
 
 const linearsOf = (architecture: Architecture, block: BlockWeights) => (name: ProjectionName, x: Vector) => {
   const { out } = projectionDims(architecture, name);
-  return multiply(block.matrices[name].plainRows(0, out), x);
+  return multiply(block.matrices[name]!.plainRows(0, out), x);
 };
 
 function attentionInput(

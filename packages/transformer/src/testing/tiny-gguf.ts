@@ -1,6 +1,8 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
-import { linearDims, linearNames, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
+import { linearDims, linearsIn, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
+import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, ROUTER_TENSOR } from '../model/experts.ts';
 import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
+import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
 import { NORM_TENSORS, ROPE_FACTORS } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
@@ -50,7 +52,8 @@ export type TinyName =
   | 'olmo3'
   | 'mistral'
   | 'phi3'
-  | 'phi4';
+  | 'phi4'
+  | 'qwen3moe';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -108,6 +111,14 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
   },
   phi3: { ...PHI3, window: { tokens: 21, period: 3, ropeBase: null } },
   phi4: { ...PHI3, rotatedSize: 6, longRope: TINY_LONG_ROPE },
+  qwen3moe: {
+    ...TINY_ARCHITECTURE,
+    name: 'qwen3moe',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    queryKeyNorm: 'head',
+    hasInterleavedHeads: false,
+    experts: { count: 8, used: 3, feedForwardSize: 32, normalisesShares: true, denseLayers: [] },
+  },
 };
 
 /** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
@@ -125,9 +136,14 @@ interface TinyOptions {
   readonly missing?: RegExp;
 }
 
-/** Writes a random model file that llama.cpp and the trainer read, with vocabulary and chat template. */
-export function writeTinyGguf(path: string, a: Architecture, options: TinyOptions = {}): void {
-  const tensors = tinyTensors(a, options.isTied, options.seed).filter(
+/** Writes a random model file that llama.cpp and the trainer read, with vocabulary and chat template. @param all tensors */
+export function writeTinyGguf(
+  path: string,
+  a: Architecture,
+  options: TinyOptions = {},
+  all = tinyTensors(a, options.isTied, options.seed),
+): void {
+  const tensors = all.filter(
     ({ name }) => (options.isTied !== true || name !== 'output.weight') && options.missing?.test(name) !== true,
   );
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata(), ...options.metadata }, tensors);
@@ -151,6 +167,14 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
     [`${a.name}.rope.freq_base`]: a.ropeBase,
     [`${a.name}.rope.dimension_count`]: { u32: a.rotatedSize ?? a.headSize },
+    ...(a.experts === null
+      ? {}
+      : {
+          [`${a.name}.expert_count`]: { u32: a.experts.count },
+          [`${a.name}.expert_used_count`]: { u32: a.experts.used },
+          [`${a.name}.expert_feed_forward_length`]: { u32: a.experts.feedForwardSize },
+          ...(a.experts.normalisesShares ? {} : { [`${a.name}.expert_weights_norm`]: false }),
+        }),
     ...scaleMetadata(a),
     ...(a.unrotatedPeriod === 1 ? { [`${a.name}.rope.scaling.finetuned`]: false } : {}),
     ...(a.window === null
@@ -211,6 +235,21 @@ function byteToken(byte: number): string {
   return String.fromCodePoint(256 + rank);
 }
 
+function expertTensors(a: Architecture, prefix: string, { router, matrices }: ExpertWeights): GgufTensorData[] {
+  const { count } = a.experts!;
+  return [
+    { name: `${prefix}.${ROUTER_TENSOR}`, dims: [a.hiddenSize, count], data: router },
+    ...EXPERT_MATRICES.map((matrix) => {
+      const dims = expertDims(a, matrix);
+      return {
+        name: `${prefix}.${EXPERT_TENSORS[matrix]}`,
+        dims: [dims.in, dims.out, count],
+        data: matrices[matrix] as Float32Array,
+      };
+    }),
+  ];
+}
+
 /** Random weights in the file layout of that architecture. */
 export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(seed));
@@ -246,7 +285,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
                 vector(`${prefix}.${NORM_TENSORS[place][of]}.weight`, norms[of]),
               ),
         ),
-        ...linearNames(a).flatMap((linear) => {
+        ...linearsIn(a, layer).flatMap((linear) => {
           const dims = linearDims(a, linear);
           const parts = rowsOf(a, block, linear);
           return [
@@ -263,6 +302,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
         ...Object.entries(block.queryKeyNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),
+        ...(block.experts === null ? [] : expertTensors(a, prefix, block.experts)),
       ];
     }),
   ];
@@ -275,7 +315,7 @@ function rowsOf(a: Architecture, { matrices }: BlockWeights, linear: LinearName)
     return projectionParts(a, projection).flatMap((rows) => {
       const start = end;
       end += rows.numRows;
-      return rows.linear === linear ? [{ start, end, data: matrices[projection].plainRows(start, end) }] : [];
+      return rows.linear === linear ? [{ start, end, data: matrices[projection]!.plainRows(start, end) }] : [];
     });
   });
 }

@@ -2,7 +2,8 @@
 import type { Architecture } from '../model/architecture.ts';
 import { defaultLora, linearDims, numRotated, queryKeyNormWidth } from '../model/architecture.ts';
 import { projectionDims } from '../model/projections.ts';
-import type { BlockWeights, ModelWeights } from '../model/weights.ts';
+import { expertDims, type ExpertMatrix, expertsIn } from '../model/experts.ts';
+import type { BlockWeights, ExpertWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
 import { sharedFloats } from '../model/workspace.ts';
 
@@ -33,6 +34,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   logitScale: 1,
   window: null,
   unrotatedPeriod: null,
+  experts: null,
 };
 
 export type Random = () => number;
@@ -49,28 +51,47 @@ export function randomSource(seed: number): Random {
 const randoms = (random: Random, length: number, scale: number, offset = 0) =>
   Float32Array.from({ length }, () => offset + scale * random());
 
+/** Scores are far apart, as after training: a token's experts rarely depend on rounding. */
+function randomExperts(architecture: Architecture, random: Random): ExpertWeights {
+  const { count } = architecture.experts!;
+  const shared = (values: Float32Array): Float32Array => {
+    const result = sharedFloats(values.length);
+    result.set(values);
+    return result;
+  };
+  const matrix = (name: ExpertMatrix) => {
+    const dims = expertDims(architecture, name);
+    return shared(randoms(random, count * dims.in * dims.out, 2 / Math.sqrt(dims.in)));
+  };
+  return {
+    router: shared(randoms(random, count * architecture.hiddenSize, 0.5)),
+    matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
+  };
+}
+
 export function tinyWeights(architecture: Architecture, random: Random): ModelWeights {
   const { vocabSize, hiddenSize, numLayers, queryKeyNorm } = architecture;
   const norm = (length: number) => randoms(random, length, 0.3, 1);
   const norms = (place: 'before' | 'after') =>
     architecture.norms[place] ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null;
   const ofQueries = (linear: 'q' | 'k') => norm(queryKeyNormWidth(architecture, linear));
-  const block = (): BlockWeights => ({
+  const block = (layer: number): BlockWeights => ({
     normsBefore: norms('before'),
-    matrices: wideMatrices(architecture, defaultLora(architecture), ({ linear, numRows }) => {
+    matrices: wideMatrices(architecture, { lora: defaultLora(architecture), layer }, ({ linear, numRows }) => {
       const { in: width } = linearDims(architecture, linear);
       return randoms(random, width * numRows, 2 / Math.sqrt(width));
     }),
     normsAfter: norms('after'),
     bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
     queryKeyNorms: queryKeyNorm === null ? null : { q: ofQueries('q'), k: ofQueries('k') },
+    experts: expertsIn(architecture, layer) === null ? null : randomExperts(architecture, random),
   });
   const embedding = randoms(random, vocabSize * hiddenSize, 1);
   const output = sharedFloats(vocabSize * hiddenSize);
   output.set(randoms(random, output.length, 0.5));
   return {
     embedding,
-    blocks: Array.from({ length: numLayers }, block),
+    blocks: Array.from({ length: numLayers }, (_, layer) => block(layer)),
     outputNorm: norm(hiddenSize).map((value) => value / architecture.logitScale),
     output,
     ropeFactors: architecture.longRope === null ? null : randoms(random, numRotated(architecture) / 2, 0.5, 1.5),

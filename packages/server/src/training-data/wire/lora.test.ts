@@ -6,6 +6,7 @@ import { contradictions, readLoraShape, toTargets } from './lora.ts';
 
 const FUSED = { id: 'phi', numLayers: 2, linears: FUSED_LINEAR_NAMES };
 const SEPARATE = { id: 'llama', numLayers: 2, linears: LINEAR_NAMES };
+const MIXTURE = { id: 'moe', numLayers: 2, linears: ['q', 'k', 'v', 'o'] as const };
 
 test.each([undefined, null, { targets: null }, { targets: 'all-linear' as const }])(
   'an adapter with %j is on all linear layers of its base model',
@@ -17,6 +18,7 @@ test.each([undefined, null, { targets: null }, { targets: 'all-linear' as const 
       'down_proj',
     ]);
     expect(readLoraShape(wire, null, SEPARATE).targets).toEqual(LINEAR_NAMES);
+    expect(toTargets(readLoraShape(wire, null, MIXTURE).targets)).toEqual(['q_proj', 'k_proj', 'v_proj', 'o_proj']);
   },
 );
 
@@ -27,6 +29,7 @@ test.each([
     'qkv_proj, o_proj, gate_up_proj, down_proj: the base model `phi` has no q_proj',
   ],
   [SEPARATE, ['qkv_proj'] as const, 'the base model `llama` has no qkv_proj'],
+  [MIXTURE, ['gate_proj', 'q_proj'] as const, 'q_proj, k_proj, v_proj, o_proj: the base model `moe` has no gate_proj'],
 ])('a layer that the base model has not is refused: %j', (base, targets, message) => {
   expect(() => readLoraShape({ targets: [...targets] }, null, base)).toThrow(RequestError);
   expect(() => readLoraShape({ targets: [...targets] }, null, base)).toThrow(message);
@@ -41,8 +44,16 @@ test('options of fused layers are named like those of others, and compared with 
   const wire = { rank_pattern: { 'layers.1.self_attn.qkv_proj': 2, gate_up_proj: 4 } };
   const shape = readLoraShape(wire, null, FUSED);
   expect(shape.rankPattern).toEqual({ 'layers.1.self_attn.qkv_proj': 2, gate_up_proj: 4 });
-  expect(contradictions({ targets: 'all-linear', ...wire }, shape, 'x')).toEqual([]);
-  expect(contradictions({ targets: ['qkv_proj'] }, shape, 'x')[0]?.msg).toContain(
+  expect(contradictions({ targets: 'all-linear', ...wire }, shape, { owner: 'x' })).toEqual([]);
+  expect(contradictions({ targets: ['qkv_proj'] }, shape, { owner: 'x' })[0]?.msg).toContain(
     'qkv_proj, o_proj, gate_up_proj, down_proj',
   );
+});
+
+test('all linear layers of a mixture of experts are those of its attention, also when a registration is repeated', () => {
+  const shape = readLoraShape(null, null, MIXTURE);
+  const { linears } = MIXTURE;
+  expect(contradictions({ targets: 'all-linear' }, shape, { owner: 'x', linears })).toEqual([]);
+  expect(contradictions({ targets: ['q_proj'] }, shape, { owner: 'x', linears })).toHaveLength(1);
+  expect(() => readLoraShape({ experts: true }, null, MIXTURE)).toThrow('has no experts that can have adapters');
 });

@@ -75,13 +75,17 @@ const given = <Name extends string>(name: Name, pattern: ModulePattern | null) =
 
 /**
  * Refuses members that differ from the shape of a checkpoint or model.
- * @param owner of the shape, for the message
+ * @param options `owner` of the shape, for the message; `linears` of its base model. Default: of its family
  * @returns the failed checks, one per member
  */
-export function contradictions(wire: LoraRequest, shape: LoraShape, owner: string): ValidationItem[] {
+export function contradictions(
+  wire: LoraRequest,
+  shape: LoraShape,
+  { owner, linears: known }: { readonly owner: string; readonly linears?: BaseModel['linears'] | undefined },
+): ValidationItem[] {
   const targets = shape.targets as readonly LinearName[];
   const isFused = targets.some((name) => name === 'qkv' || name === 'gateUp');
-  const linears = isFused ? FUSED_LINEAR_NAMES : DEFAULT_LORA_CONFIG.targets;
+  const linears = known ?? (isFused ? FUSED_LINEAR_NAMES : DEFAULT_LORA_CONFIG.targets);
   const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
     wire[name] ? JSON.stringify(readModulePattern(name, wire[name], { targets }) ?? {}) : null;
   const asked: Record<string, unknown> = {

@@ -40,7 +40,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
         const base = await requestedBase(request, parts, baseModel);
         const known = await store.models.find(entity, project, name);
-        if (known !== null) return existing(known, request.body);
+        if (known !== null) return existing(known, request.body, base);
         const isTrained = request.body.sampling_only !== true;
         if (isTrained && base !== null) refuseUntrainable(base, 'base_model');
         const limits = isTrained ? await trainerLimits(parts, baseModel) : null;
@@ -79,7 +79,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           case 'created':
             return created;
           case 'exists':
-            return existing(result.model, request.body);
+            return existing(result.model, request.body, base);
           case 'warm_start_missing':
             throw new RequestError(
               'request.unknown_model',
@@ -150,7 +150,7 @@ async function requestedBase(
 }
 
 /** Answer of a registration with a taken name. @throws {RequestError} `request.model_exists` */
-function existing(model: Model, body: CreateModelRequest): ModelObject {
+function existing(model: Model, body: CreateModelRequest, base: BaseModel | null): ModelObject {
   const name = `${model.entity}/${model.project}/${model.name}`;
   const refuse = (message: string, param: string): never => {
     throw new RequestError('request.model_exists', message, { param });
@@ -165,7 +165,7 @@ function existing(model: Model, body: CreateModelRequest): ModelObject {
       `The model ${name} exists with the base model \`${model.baseModel}\`, not \`${body.base_model}\``,
       'base_model',
     );
-  if (body.lora && !fits(body.lora, model))
+  if (body.lora && !fits(body.lora, model, base?.linears))
     refuse(`The model ${name} exists with another adapter: ${JSON.stringify(toLoraObject(model))}`, 'lora');
   return toModelObject(model);
 }

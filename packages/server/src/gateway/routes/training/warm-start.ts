@@ -2,7 +2,7 @@ import { briefly, type LoraRequest } from '@trainyard/protocol';
 import type { LoraShape, Model, NewWarmStart, Store } from '@trainyard/store';
 
 import { isAdapterName, resolveImportedAdapter } from '../../../seams/contract/resolve-imported-adapter.ts';
-import { BaseModels } from '../../../seams/contract/base-models.ts';
+import { type BaseModel, BaseModels } from '../../../seams/contract/base-models.ts';
 import { parseModelName, resolveModelName, versionName } from '../../../seams/contract/model-names.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
@@ -27,7 +27,8 @@ export async function readWarmStart(
 ): Promise<ModelStart> {
   const { store } = parts;
   const param = 'lora.init_from';
-  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, options);
+  const linears = parts.baseModels.find(options.baseModel)?.linears;
+  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, { ...options, linears });
   const source = await resolveModelName(store, {
     requested: wire.init_from,
     entity: options.entity,
@@ -45,7 +46,7 @@ export async function readWarmStart(
     throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
       param,
     });
-  const items = contradictions(wire, model.lora, `\`${source.name}\``);
+  const items = contradictions(wire, model.lora, { owner: `\`${source.name}\``, linears });
   if (items.length > 0) throw RequestError.invalid(items);
   return {
     lora: model.lora,
@@ -56,7 +57,7 @@ export async function readWarmStart(
 async function importedAdapter(
   store: Store,
   wire: LoraRequest & { init_from: string },
-  { entityId, baseModel }: { entityId: string; baseModel: string },
+  { entityId, baseModel, linears }: { entityId: string; baseModel: string; linears: BaseModel['linears'] | undefined },
 ): Promise<ModelStart> {
   const name = wire.init_from;
   const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
@@ -65,7 +66,7 @@ async function importedAdapter(
     baseModel,
     param: 'lora.init_from',
   });
-  const items = contradictions(wire, lora, `\`${name}\``);
+  const items = contradictions(wire, lora, { owner: `\`${name}\``, linears });
   if (items.length > 0) throw RequestError.invalid(items);
   return { lora, warmStart: { kind: 'directory', source: name, directoryKey, digest } };
 }
@@ -73,9 +74,11 @@ async function importedAdapter(
 /**
  * True if a registration matches an existing model. A name without a step, or with `best`, matches any step
  * of that model: a repeated script must not fail because its teacher has been trained further.
+ *
+ * @param linears of its base model; null or absent: all
  */
-export function fits(wire: LoraRequest, model: Model): boolean {
-  if (contradictions(wire, model.lora, '').length > 0) return false;
+export function fits(wire: LoraRequest, model: Model, linears?: BaseModel['linears']): boolean {
+  if (contradictions(wire, model.lora, { owner: '', linears }).length > 0) return false;
   if (wire.init_from === undefined || wire.init_from === null) return true;
   if (isAdapterName(wire.init_from)) return model.warmStart?.source === wire.init_from;
   const asked = parseModelName(wire.init_from);

@@ -1,5 +1,5 @@
 import { TrainerError } from '../contract/errors.ts';
-import type { ComputeOptions } from '../model/policy-model.ts';
+import type { ComputeOptions } from './policy-model.ts';
 
 // Long enough to make the hand-over negligible, short enough for a waiting decode step.
 const TURN_MS = 20;
