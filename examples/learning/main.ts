@@ -48,7 +48,7 @@ const settings = JSON.parse(values.settings) as DemoTask['settings'];
 const lessonSettings = JSON.parse(values.lessons) as LessonSettings;
 const { model: modelFile, 'chat-template': chatTemplate } = values;
 const modelId = modelFile === undefined ? null : basename(modelFile, '.gguf');
-const environment: Record<string, string> = { TRAINYARD_PRECISION: 'strict' };
+const environment: Record<string, string> = { TRAINYARD_PRECISION: process.env['TRAINYARD_PRECISION'] ?? 'strict' };
 if (modelFile !== undefined) environment['TRAINYARD_MODEL'] = resolve(modelFile);
 if (modelId !== null) environment['TRAINYARD_MODEL_ID'] = modelId;
 if (chatTemplate !== undefined) environment['TRAINYARD_CHAT_TEMPLATE'] = resolve(chatTemplate);

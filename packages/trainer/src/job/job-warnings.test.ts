@@ -55,6 +55,15 @@ describe('the learning rate', () => {
     expect(suitableLearningRate({ name: 'qwen3', hiddenSize: 2560 }, LORA)).toBeCloseTo(4.905e-4, 6);
   });
 
+  it('is 2e-4 for Gemma models of all sizes, below that of a Llama model of the size', () => {
+    for (const hiddenSize of [640, 1152, 2560, 3840, 5376]) {
+      const rate = suitableLearningRate({ name: 'gemma3', hiddenSize }, LORA);
+      expect(rate).toBe(2e-4);
+      expect(rate).toBeLessThan(suitableLearningRate({ name: 'llama', hiddenSize }, LORA));
+    }
+    expect(suitableLearningRate({ name: 'gemma3', hiddenSize: 640 }, { alpha: 64 })).toBe(5e-5);
+  });
+
   it('is warned of when it is far, either way, and not when it is 0 or near', () => {
     for (const [rates, expected] of [
       [[0], []],

@@ -13,10 +13,16 @@ type RateShape = Pick<LoraConfig, 'alpha'> & Partial<LoraConfig>;
 const DEFAULT_ALPHA = 16;
 
 /**
+ * Rows of Gemma 3 270M have a norm of 1, those of SmolLM2-135M 4 to 8: the same adapter changes Gemma that much more.
+ * At 1.2e-3, the rate of a Llama model of its size, rewards fell to 0 (docs/lab/experiments.md).
+ */
+const GEMMA_RATE = 2e-4;
+
+/**
  * Suitable learning rate for a LoRA adapter: 5e-4 · (2000 / hidden size)^e · 16 / alpha, where e is 0.781 for
  * Llama models and 0.0775 for Qwen models. A step of Adam changes an adapter's product by about alpha · rate at
  * any rank: if alpha is twice the rank, the rate is inversely proportional to the rank. With other scales, the
- * largest product of scale and rank takes the place of alpha.
+ * largest product of scale and rank takes the place of alpha. Gemma models: 2e-4 · 16 / alpha at any size.
  *
  * @see Schulman and others, LoRA Without Regret (2025): the best rate does not depend on the rank under one
  * alpha; and the recipes for Tinker, which fitted the powers over 0.6B to 70B parameters
@@ -27,7 +33,8 @@ export function suitableLearningRate(
 ): number {
   const alpha = largestAlpha(lora);
   const exponent = name.startsWith('qwen') ? 0.0775 : 0.781;
-  return Math.min((5e-4 * (2000 / hiddenSize) ** exponent * DEFAULT_ALPHA) / alpha, HIGHEST);
+  const rate = name.startsWith('gemma') ? GEMMA_RATE : 5e-4 * (2000 / hiddenSize) ** exponent;
+  return Math.min((rate * DEFAULT_ALPHA) / alpha, HIGHEST);
 }
 
 /** The suitable rate replaces `auto`. */

@@ -37,7 +37,7 @@ export interface LearnerCapabilities {
 }
 
 export interface LearnerModel {
-  /** Architecture as in GGUF: `llama`, `qwen2`, `qwen3`. */
+  /** Architecture as in GGUF: `llama`, `qwen2`, `gemma3`. */
   readonly name: string;
   readonly hiddenSize: number;
   readonly vocabSize: number;
