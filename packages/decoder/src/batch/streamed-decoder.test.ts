@@ -59,8 +59,7 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['granite', 'q8_0', {}],
     ['smollm3', 'q4_0', WIDE],
     ['phi4', 'q8_0', {}],
-    // Gate and up of a number of rows that kernels have no whole vectors for.
-    ['phi3', 'f32', { feedForwardSize: 62 }],
+    ['phi3', 'f32', {}],
     ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
     ['qwen3moe', 'bf16', { experts: EXPERTS }],
   ];

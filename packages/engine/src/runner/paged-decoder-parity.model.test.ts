@@ -22,6 +22,8 @@ const ARCHITECTURES: Record<string, Architecture> = {
   ...LLAMA_CPP_ARCHITECTURES,
   'llama, a key head for each query head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 4 },
   'llama, one key head': { ...TINY_ARCHITECTURES.llama, numKvHeads: 1 },
+  // The kernels have no whole vectors for these rows of gate and up.
+  'phi4, an odd number of rows': { ...TINY_ARCHITECTURES.phi4, feedForwardSize: 62 },
   'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16 },
 };
 

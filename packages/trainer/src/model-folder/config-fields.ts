@@ -31,5 +31,8 @@ export function flag(fields: Fields, name: string, otherwise = false): boolean {
 export const invalid = (name: string, needed: string, value: unknown) =>
   new ModelFolderError(`\`${name}\` in ${CONFIG_FILE} must be ${needed}, got ${shown(value)}`);
 
-/** Number of a GGUF file, which has float32: seven digits restore the original value. */
-export const decimal = (value: number): number => Number(value.toPrecision(7));
+/** Shortest number with the float32 value of a GGUF file: mostly the original one, which has at most seven digits. */
+export const decimal = (value: number): number =>
+  [7, 8]
+    .map((digits) => Number(value.toPrecision(digits)))
+    .find((short) => Math.fround(short) === Math.fround(value)) ?? Number(value.toPrecision(9));

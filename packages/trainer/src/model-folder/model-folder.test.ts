@@ -68,6 +68,22 @@ function header(values: Readonly<Record<string, unknown>>): void {
   writeFileSync(pathOf(WEIGHTS), Buffer.concat([length, json, new Uint8Array(64)]));
 }
 
+const PHI = TINY_ARCHITECTURES.phi4;
+
+/** Gives the folder the configuration of a Phi model, whose weights are checked later. */
+function changePhi(values: Readonly<Record<string, unknown>>): void {
+  change('config.json', {
+    model_type: 'phi3',
+    architectures: ['Phi3ForCausalLM'],
+    num_attention_heads: PHI.numHeads,
+    max_position_embeddings: 512,
+    original_max_position_embeddings: 128,
+    partial_rotary_factor: 0.75,
+    rope_scaling: { type: 'longrope', short_factor: [1, 2, 3], long_factor: [1, 2, 3] },
+    ...values,
+  });
+}
+
 const HEAD = 'lm_head.weight';
 const QUERY = 'model.layers.1.self_attn.q_proj.weight';
 
@@ -121,6 +137,34 @@ test.each<[string, () => void, RegExp]>([
     'rope over a part of a head',
     () => change('config.json', { partial_rotary_factor: 0.5 }),
     /`partial_rotary_factor` is 0\.5/,
+  ],
+  [
+    'Phi with the weights of another family',
+    () => changePhi({}),
+    /the weights lack the tensor model\.layers\.0\.self_attn\.qkv_proj\.weight of a phi3 model/,
+  ],
+  [
+    'longrope with factors for other heads',
+    () => changePhi({ rope_scaling: { type: 'longrope', short_factor: [1, 2], long_factor: [1, 2, 3] } }),
+    /`short_factor` in config\.json must be 3 positive numbers, half of the rotated dimensions of a head, got \[1,2\]/,
+  ],
+  [
+    'longrope with another attention factor',
+    () =>
+      changePhi({
+        rope_scaling: { type: 'longrope', short_factor: [1, 1, 1], long_factor: [1, 1, 1], attention_factor: 2 },
+      }),
+    /longrope with an `attention_factor` of 2 is not supported; supported: 1\.1338/,
+  ],
+  [
+    'another rope scaling of Phi',
+    () => changePhi({ rope_scaling: { type: 'linear', factor: 2 } }),
+    /rope scaling "linear" is not supported; supported: default, longrope/,
+  ],
+  [
+    'an odd number of rotated dimensions',
+    () => changePhi({ partial_rotary_factor: 0.625, rope_scaling: null }),
+    /`partial_rotary_factor` of 0\.625 rotates 5 of 8 dimensions, not an even number/,
   ],
   [
     'no number of layers',
