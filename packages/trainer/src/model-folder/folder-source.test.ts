@@ -5,7 +5,7 @@ import { GgufFile } from '@trainyard/native';
 import { readArchitecture } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
+import { type NamedTensor, readSafetensors, writeSafetensors } from '../checkpoint/safetensors.ts';
 import { writeTinyFolder } from '../testing/tiny-folder.ts';
 import { folderSource } from './folder-source.ts';
 import { modelCopy } from './model-copy.ts';
@@ -28,7 +28,7 @@ const pathOf = (name: string) => join(folder, name);
 const readJson = <Content extends object>(name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Content;
 const writeJson = (name: string, value: unknown) => writeFileSync(pathOf(name), JSON.stringify(value));
 
-describe.each(['llama', 'qwen2', 'qwen3'] as const)('a folder of %s', (name) => {
+describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe'] as const)('a folder of %s', (name) => {
   const architecture = TINY_ARCHITECTURES[name];
 
   test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
@@ -38,7 +38,8 @@ describe.each(['llama', 'qwen2', 'qwen3'] as const)('a folder of %s', (name) => 
     expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
     for (const { name: tensor, dims } of source.tensors.values()) {
       const { type: stored } = file.tensors.get(tensor)!;
-      expect([tensor, stored]).toEqual([tensor, dims.length === 1 ? 'f32' : type]);
+      const isSingle = dims.length === 1 || tensor.endsWith('ffn_gate_inp.weight');
+      expect([tensor, stored]).toEqual([tensor, isSingle ? 'f32' : type]);
       const values = source.readF32(tensor);
       expect(file.readF32(tensor)).toEqual(type === 'f32' ? values : values.map(Math.f16round));
     }
@@ -55,6 +56,61 @@ describe.each(['llama', 'qwen2', 'qwen3'] as const)('a folder of %s', (name) => 
       const expected = { 'general.name': 'tiny' }[key] ?? value;
       expect([key, file.metadata.get(key)]).toEqual([key, expected]);
     }
+  });
+});
+
+describe('a folder with experts', () => {
+  const writeMoe = () => writeTinyFolder(folder, original, TINY_ARCHITECTURES.qwen3moe);
+  const weights = () => pathOf('model.safetensors');
+  const changed = (change: (tensors: NamedTensor[]) => NamedTensor[]) => {
+    const { tensors } = readSafetensors(weights());
+    rmSync(weights());
+    writeSafetensors(weights(), change([...tensors.values()]), { format: 'pt' });
+  };
+
+  test('keeps shares that do not sum to 1, the default of its class', async () => {
+    await writeMoe();
+    const { norm_topk_prob: _, ...config } = readJson<Record<string, unknown>>('config.json');
+    writeJson('config.json', config);
+    using file = GgufFile.open(await convert());
+    expect(file.metadata.get('qwen3moe.expert_weights_norm')).toBe(false);
+    expect(readArchitecture(file).experts).toEqual({
+      ...TINY_ARCHITECTURES.qwen3moe.experts,
+      normalisesShares: false,
+    });
+  });
+
+  test.each([
+    [
+      'that lacks one',
+      (tensors: NamedTensor[]) => tensors.filter(({ name }) => !name.includes('layers.1.mlp.experts.5.up_proj')),
+      'the weights lack the tensor model.layers.1.mlp.experts.5.up_proj.weight of a qwen3moe model',
+    ],
+    [
+      'that has one of another size',
+      (tensors: NamedTensor[]) =>
+        tensors.map((tensor) =>
+          tensor.name.includes('layers.0.mlp.experts.2.down_proj')
+            ? { ...tensor, dims: [32, 31], data: new Float32Array(32 * 31) }
+            : tensor,
+        ),
+      'model.layers.0.mlp.experts.2.down_proj.weight in model.safetensors is [32, 31], config.json needs [32, 32]',
+    ],
+  ])('%s is refused, naming the tensor', async (_, change, message) => {
+    await writeMoe();
+    changed(change);
+    await expect(convert()).rejects.toThrow(message);
+    expect(existsSync(directory) ? readdirSync(directory) : []).toEqual([]);
+  });
+
+  test.each([
+    [{ num_experts_per_tok: 9 }, '`num_experts_per_tok` in config.json must be a whole number from 1 to 8, got 9'],
+    [{ mlp_only_layers: 1 }, '`mlp_only_layers` in config.json must be a list of layers, got 1'],
+    [{ decoder_sparse_step: 2 }, 'the weights lack the tensor model.layers.0.mlp.gate_proj.weight'],
+  ])('with %j is refused', async (change, message) => {
+    await writeMoe();
+    writeJson('config.json', { ...readJson<object>('config.json'), ...change });
+    await expect(convert()).rejects.toThrow(message);
   });
 });
 
