@@ -28,12 +28,19 @@ test('documents are found by words in any order and form, guides before decision
   expect(hrefs('rate')).toEqual(['/guides/multi-turn#tools']);
 });
 
-test('a start of a word finds it, and words of several parts are enough', () => {
-  expect(hrefs('exampl epis')).toEqual(['/guides/multi-turn#few-shot-prompts']);
+test('a start of a word finds it, and the words may be in several parts', () => {
+  expect(hrefs('exampl epis')).toEqual(['/guides/multi-turn#few-shot-prompts', '/guides/decisions/12']);
+  expect(search.find('exampl epis')[0]!.missing).toEqual([]);
 });
 
 test('documents that lack a word are found only if none has all', () => {
-  expect(hrefs('keys prompt')).toHaveLength(3);
+  const missing = (query: string) => Object.fromEntries(search.find(query).map((hit) => [hit.title, hit.missing]));
+  expect(missing('keys prompt')).toEqual({
+    Keys: ['prompt'],
+    'Multi-turn': ['keys'],
+    '12. Prompts of episodes': ['keys'],
+  });
+  expect(hrefs('keys nothing elsewhere')).toEqual([]);
   expect(hrefs('keys revoke')).toEqual(['/guides/keys']);
 });
 
@@ -43,6 +50,7 @@ test('a hit has its place and the text around the first word', () => {
     heading: null,
     href: '/guides/keys',
     excerpt: 'Keys expire. <b>Revoke</b> one.',
+    missing: [],
     isInside: false,
   });
 });

@@ -21,6 +21,8 @@ export interface GuideHit {
   readonly href: string;
   /** Text around the first word found. */
   readonly excerpt: string;
+  /** Searched words that the document lacks. */
+  readonly missing: readonly string[];
   readonly isInside: boolean;
 }
 
@@ -32,7 +34,8 @@ interface IndexedPart extends DocumentPart {
 }
 
 const MAX_WORDS = 12;
-const MAX_HITS = 24;
+/** Maximum hits of each kind: guides, and documents about the inside. */
+const MAX_HITS = 12;
 const EXCERPT_CHARACTERS = 180;
 /** Shortest start of a word that finds the word. */
 const PREFIX_CHARACTERS = 3;
@@ -64,29 +67,36 @@ export class GuideSearch {
   }
 
   /**
-   * Documents with all words of the query, best first, guides and reference before documents about the inside;
-   * of each the best part. Documents that lack words follow only if no document has all.
+   * Documents with most words of the query, best first, guides and reference before documents about the inside; of
+   * each the best part. A document that lacks words is found only if none of its kind has more, and it has half.
    */
   find(query: string): readonly GuideHit[] {
-    const found = this.#index.search(searchedWords(query).join(' '), {
+    const words = searchedWords(query);
+    const found = this.#index.search(words.join(' '), {
       boost: { title: 4, heading: 3 },
       prefix: (term) => term.length >= PREFIX_CHARACTERS,
       maxFuzzy: 0,
     });
-    const best = new Map<SearchedDocument, { result: SearchResult; words: Set<string> }>();
+    const best = new Map<SearchedDocument, { result: SearchResult; stems: Set<string> }>();
     for (const result of found) {
       const { document } = this.#parts[result.id as number]!;
       const known = best.get(document);
-      if (known === undefined) best.set(document, { result, words: new Set(result.queryTerms) });
-      else for (const word of result.queryTerms) known.words.add(word);
+      if (known === undefined) best.set(document, { result, stems: new Set(result.queryTerms) });
+      else for (const stem of result.queryTerms) known.stems.add(stem);
     }
-    const hits = [...best];
-    const most = Math.max(0, ...hits.map(([, { words }]) => words.size));
-    return hits
-      .filter(([, { words }]) => words.size === most)
-      .toSorted(([a, one], [b, two]) => Number(a.isInside) - Number(b.isInside) || two.result.score - one.result.score)
-      .slice(0, MAX_HITS)
-      .map(([, { result }]) => hitOf(this.#parts[result.id as number]!, new Set(result.terms)));
+    const missingOf = (stems: ReadonlySet<string>) =>
+      words.filter((word) => !wordsOf(word).every((part) => stems.has(stemmer(part))));
+    return [false, true].flatMap((isInside) => {
+      const hits = [...best.values()]
+        .map(({ result, stems }) => ({ result, part: this.#parts[result.id as number]!, missing: missingOf(stems) }))
+        .filter(({ part }) => part.document.isInside === isInside);
+      const least = Math.min(words.length / 2, ...hits.map(({ missing }) => missing.length));
+      return hits
+        .filter(({ missing }) => missing.length === least)
+        .toSorted((first, second) => second.result.score - first.result.score)
+        .slice(0, MAX_HITS)
+        .map(({ result, part, missing }) => hitOf(part, new Set(result.terms), missing));
+    });
   }
 }
 
@@ -113,7 +123,11 @@ function wordsOf(text: string): string[] {
 }
 
 /** @param stems of the words found */
-function hitOf({ document, heading, anchor, text }: IndexedPart, stems: ReadonlySet<string>): GuideHit {
+function hitOf(
+  { document, heading, anchor, text }: IndexedPart,
+  stems: ReadonlySet<string>,
+  missing: readonly string[],
+): GuideHit {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   const first = [...line.matchAll(WORD)].find(([word]) => wordsOf(word).some((part) => stems.has(stemmer(part))));
   const from = Math.max(0, line.lastIndexOf(' ', Math.max(0, (first?.index ?? 0) - 50)) + 1);
@@ -123,6 +137,7 @@ function hitOf({ document, heading, anchor, text }: IndexedPart, stems: Readonly
     heading,
     href: document.href + (anchor === null ? '' : `#${anchor}`),
     excerpt: `${from > 0 ? '… ' : ''}${excerpt}${from + EXCERPT_CHARACTERS < line.length ? ' …' : ''}`,
+    missing,
     isInside: document.isInside,
   };
 }

@@ -40,6 +40,7 @@ a { color: var(--accent); }
 .hits { list-style: none; padding: 0; }
 .hits li { margin: 0 0 1.1rem; }
 .hits p { margin: .1rem 0 0; color: var(--soft); }
+.hits small { color: var(--soft); }
 .next { display: flex; justify-content: space-between; gap: 1rem; margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line); }
 @media (max-width: 60rem) { .columns { grid-template-columns: minmax(0, 1fr); } nav.menu { position: static; max-height: none; padding: .4rem 1.2rem; border-bottom: 1px solid var(--line); } main { padding-top: .6rem; } }
 `;
@@ -52,8 +53,11 @@ ${THEME_SCRIPT}document.addEventListener('keydown', (event) => {
     input.focus();
   }
 });
-// The menu is open where it stands next to the text.
-if (matchMedia('(min-width: 60.01rem)').matches) document.querySelector('nav.menu > details').open = true;
+// The menu is open where it is next to the text, and folded above it.
+const isWide = matchMedia('(min-width: 60.01rem)');
+const setMenu = () => (document.querySelector('nav.menu > details').open = isWide.matches);
+isWide.addEventListener('change', setMenu);
+setMenu();
 `;
 
 /** Page of a document, with the menu of all. */
@@ -76,7 +80,7 @@ export function renderHits(query: string, hits: readonly GuideHit[], guides: rea
   const outside = hits.filter(({ isInside }) => !isInside);
   const main = html`<h1>${query === '' ? 'Search' : `Search: ${query}`}</h1>
     ${query === '' ? html`<p>Type some words, in any order.</p>` : null}
-    ${query !== '' && hits.length === 0 ? html`<p>No document has any of these words.</p>` : null}
+    ${query !== '' && hits.length === 0 ? html`<p>No document has most of these words.</p>` : null}
     ${
       outside.length === 0
         ? null
@@ -102,9 +106,10 @@ export function renderMissingGuide(guides: readonly Guide[]): string {
 function renderHitList(hits: readonly GuideHit[]): Html {
   return html`<ul class="hits">
     ${hits.map(
-      ({ title, heading, href, excerpt }) =>
+      ({ title, heading, href, excerpt, missing }) =>
         html`<li>
           <a href="${href}">${title}${heading === null ? '' : ` › ${heading}`}</a>
+          ${missing.length === 0 ? null : html`<small>without ${missing.join(', ')}</small>`}
           <p>${excerpt}</p>
         </li>`,
     )}
