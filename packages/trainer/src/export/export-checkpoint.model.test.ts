@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterAll, describe, expect, test } from 'vitest';
-import { DEFAULT_LORA_CONFIG, type LoraConfig } from '@trainyard/transformer';
+import { DEFAULT_LORA_CONFIG, linearNames, type LoraConfig } from '@trainyard/transformer';
 import {
   LLAMA_CPP_ARCHITECTURES,
   randomSource,
@@ -58,8 +58,9 @@ const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: TIED.has(name) });
-  const attention: LoraConfig['targets'] = architecture.hasFusedLinears ? ['qkv'] : ['q', 'k'];
-  const lora: LoraConfig = { rank: 3, alpha: 5, targets: [...attention, 'o', 'down'], initSeed: 0 };
+  const some: LoraConfig['targets'] = ['q', 'k', 'qkv', 'o', 'down'];
+  const targets = some.filter((linear) => linearNames(architecture).includes(linear));
+  const lora: LoraConfig = { rank: 3, alpha: 5, targets, initSeed: 0 };
   const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
 
   test.each(
