@@ -1,4 +1,4 @@
-import { useCallback } from 'react';
+import { useCallback, useEffect } from 'react';
 
 /** The used part of a paginated list. */
 interface Pages {
@@ -17,4 +17,14 @@ export function useMorePages({ hasNextPage, isFetching, isFetchNextPageError, fe
   return useCallback(() => {
     if (canAsk) void fetchNextPage();
   }, [canAsk, fetchNextPage]);
+}
+
+/** Loads one page after the other while more rows are wanted. @returns true until then */
+export function useMoreWhile(pages: Pages, isWanted: boolean): boolean {
+  const more = useMorePages(pages);
+  const isDue = isWanted && pages.hasNextPage;
+  useEffect(() => {
+    if (isDue) more();
+  }, [isDue, more]);
+  return isDue;
 }

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { TrajectoryPageQuery } from '@trainyard/sdk';
+import type { TrajectoryObject, TrajectoryPageQuery } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 
@@ -39,6 +39,12 @@ const SEARCH_PAGE_SIZE = 100;
 export function rolloutTableQuery(modelId: string, filter: RolloutFilter) {
   const limit = filter.text === undefined ? TABLE_PAGE_SIZE : SEARCH_PAGE_SIZE;
   return rolloutPagesQuery(modelId, filter, { limit, isLive: false });
+}
+
+/** Rollouts of the group of one, in their order. */
+export function groupQuery({ model_id: modelId, job_id: job, log_id: log, group }: TrajectoryObject) {
+  const filter = { order: 'asc' as const, group, ...(job === null ? { log_id: log ?? '' } : { job_id: job }) };
+  return rolloutTableQuery(modelId, filter);
 }
 
 /** First page of the rollouts that match a filter, without their messages. */

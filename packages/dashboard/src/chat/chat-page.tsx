@@ -4,7 +4,6 @@ import { type KeyboardEvent, useEffect, useMemo, useState } from 'react';
 import { useSearchParams } from 'wouter';
 
 import { chatSchemaQuery, servedModelsQuery } from '../api/chat.ts';
-import { client } from '../api/client.ts';
 import { sessionQuery } from '../api/session.ts';
 import { Menu, MenuItem } from '../components/actions/menu.tsx';
 import { Button } from '../components/button.tsx';
@@ -76,7 +75,7 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
   // Kept when an answer has ended, so that a reload continues with it.
   useEffect(() => {
     if (isStreaming || exchanges.length === 0 || chatId === '') return;
-    chats.put({ id: chatId, changedAt: client.now(), models, system, exchanges });
+    chats.put({ id: chatId, models, system, exchanges });
     setListed(chats.list());
   }, [isStreaming, exchanges, chatId]);
   const open = (chat: KeptChat | null) => {

@@ -5,8 +5,6 @@ export interface KeptChat {
   readonly id: string;
   /** Its first input. */
   readonly title: string;
-  /** ms since 1970 */
-  readonly changedAt: number;
   readonly models: readonly string[];
   readonly system: string;
   readonly exchanges: readonly Exchange[];
@@ -46,16 +44,8 @@ export class KeptChats {
     const own = { ...chat, title, exchanges: chat.exchanges.map(withoutTokens) };
     let kept = [own, ...this.list().filter(({ id }) => id !== chat.id)].slice(0, MAX_CHATS);
     while (kept.length > 1 && JSON.stringify(kept).length > MAX_CHARACTERS) kept = kept.slice(0, -1);
-    this.#write(kept);
-  }
-
-  remove(id: string): void {
-    this.#write(this.list().filter((chat) => chat.id !== id));
-  }
-
-  #write(chats: readonly KeptChat[]): void {
     try {
-      this.#storage.setItem(this.#name, JSON.stringify(chats));
+      this.#storage.setItem(this.#name, JSON.stringify(kept));
     } catch {
       // The browser keeps nothing, as in a private window.
     }

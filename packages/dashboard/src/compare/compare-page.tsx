@@ -1,13 +1,13 @@
 import '../components/field.css';
 import './compare-page.css';
 import { useInfiniteQuery, useQueries } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
 import { newestJobQuery } from '../api/jobs.ts';
 import { metricsQuery, modelsQuery, seriesQuery } from '../api/models.ts';
-import { useMorePages } from '../api/more-pages.ts';
+import { useMoreWhile } from '../api/more-pages.ts';
 import { ChartCard } from '../charts/chart-card.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { Empty } from '../components/empty.tsx';
@@ -29,11 +29,8 @@ const DEFAULT_METRIC = 'train/reward';
 export function ComparePage() {
   const [parameters] = useSearchParams();
   const list = useInfiniteQuery(modelsQuery);
-  const more = useMorePages(list);
-  const { data, error, hasNextPage } = list;
-  useEffect(() => {
-    if (hasNextPage) more();
-  }, [hasNextPage, more]);
+  const { data, error } = list;
+  useMoreWhile(list, true);
   const all = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   const read = (name: string) => parameters.get(name) ?? '';
   const current = useMemo(() => matchingModels(all, {}), [all]);

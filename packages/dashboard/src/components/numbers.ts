@@ -5,13 +5,13 @@ export function formatCount(value: number): string {
   return COUNT.format(value);
 }
 
-/** A measured number with four significant digits: `0.1235`, `12.35`, `1.2e-5`. */
-export function formatValue(value: number): string {
+/** A measured number with significant digits, by default four: `0.1235`, `12.35`, `1.20e-5`. */
+export function formatValue(value: number, digits = 4): string {
   if (!Number.isFinite(value)) return '–';
   if (value === 0) return '0';
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
-  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(4)));
+  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(digits)));
 }
 
 /** A power of ten, or one digit of it: `1e-6`, `0.001`, `3`. */
@@ -25,13 +25,6 @@ export function formatTick(value: number): string {
 export function formatScore(value: number): string {
   const size = Math.abs(value);
   return Number.isFinite(value) && size < 1e6 && (size === 0 || size >= 5e-4) ? value.toFixed(3) : formatValue(value);
-}
-
-/** A measured number with three significant digits, for lines of many numbers. */
-export function formatShort(value: number): string {
-  const size = Math.abs(value);
-  if (!Number.isFinite(value) || value === 0 || size >= 1e6 || size < 1e-4) return formatValue(value);
-  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(3)));
 }
 
 /** `1 group`, `8 groups` */

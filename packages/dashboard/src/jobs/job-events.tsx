@@ -1,7 +1,7 @@
 import type { TrainingEventObject, TrainingJobObject } from '@trainyard/sdk';
 
 import { timeOfDay } from '../components/days.ts';
-import { formatDuration, formatShort } from '../components/numbers.ts';
+import { formatDuration, formatValue } from '../components/numbers.ts';
 import { Words } from '../components/words.tsx';
 
 /** Display names of events. */
@@ -65,7 +65,7 @@ function lineOf({ type, data }: TrainingEventObject): string {
     case 'training_started':
       return `${steps(data['num_sequences'])} to come`;
     case 'held_out':
-      return `${typeof data['loss'] === 'number' ? formatShort(data['loss']) : '?'} after ${steps(data['gradient_step'])}`;
+      return `${typeof data['loss'] === 'number' ? formatValue(data['loss'], 3) : '?'} after ${steps(data['gradient_step'])}`;
     case 'warning':
       return textOf(data['message']);
     case 'training_failed':
@@ -75,7 +75,7 @@ function lineOf({ type, data }: TrainingEventObject): string {
     case 'gradient_step':
       return SHOWN.flatMap((name) => {
         const value = data[name];
-        return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatShort(value)}`] : [];
+        return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatValue(value, 3)}`] : [];
       }).join(' · ');
   }
 }

@@ -9,7 +9,7 @@ import { modelQuery } from '../api/models.ts';
 import { type Fact, Facts } from '../components/facts.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
-import { counted, formatCount, formatDuration, formatShort } from '../components/numbers.ts';
+import { counted, formatCount, formatDuration, formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
@@ -38,7 +38,7 @@ export function JobPage({ jobId }: { jobId: string }) {
     { name: 'Kind', value: job.kind === 'rl' ? 'rollouts' : 'conversations' },
     { name: 'Gradient steps', value: <JobProgress job={job} /> },
     { name: 'Starts from step', value: job.start_step ?? '–' },
-    ...(reward === undefined ? [] : [{ name: 'Reward', value: formatShort(reward) }]),
+    ...(reward === undefined ? [] : [{ name: 'Reward', value: formatValue(reward, 3) }]),
     { name: 'Submitted', value: <Ago at={job.created_at} /> },
     ...(job.started_at === null || job.finished_at === null
       ? []

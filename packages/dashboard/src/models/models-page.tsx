@@ -1,12 +1,12 @@
 import '../components/field.css';
 import './models-page.css';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { type Dispatch, type SetStateAction, useEffect, useMemo, useState } from 'react';
+import { type Dispatch, type SetStateAction, useMemo, useState } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
 import { deleteModel, labelModel, modelsQuery } from '../api/models.ts';
-import { useMorePages } from '../api/more-pages.ts';
+import { useMoreWhile } from '../api/more-pages.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { CutName } from '../components/lists/cut-name.tsx';
@@ -35,14 +35,10 @@ const MAX_MODELS = 5_000;
 /** All trained models: search, project, order, last values, and deletion of several. */
 export function ModelsPage() {
   const list = useInfiniteQuery(modelsQuery);
-  const { data, error, hasNextPage } = list;
-  const more = useMorePages(list);
+  const { data, error } = list;
   const models = useMemo(() => data?.pages.flatMap((page) => page.data), [data]);
   // Search and order need all models.
-  const wantsMore = hasNextPage && (models?.length ?? 0) < MAX_MODELS;
-  useEffect(() => {
-    if (wantsMore) more();
-  }, [wantsMore, more]);
+  useMoreWhile(list, (models?.length ?? 0) < MAX_MODELS);
   return (
     <Page title="Models">
       {error === null ? null : <Fault error={error} />}

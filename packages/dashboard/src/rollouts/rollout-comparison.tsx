@@ -5,6 +5,7 @@ import { Link, useSearchParams } from 'wouter';
 
 import { rolloutPagesQuery, rolloutQuery } from '../api/rollouts.ts';
 import { Fault } from '../components/fault.tsx';
+import { changed } from '../components/lists/changed.ts';
 import { formatValue } from '../components/numbers.ts';
 import { conversationOf, finalReply } from './conversation.ts';
 import { diffWords } from './diff-words.ts';
@@ -39,14 +40,7 @@ function Comparison({ rollout, digest }: { rollout: TrajectoryContent; digest: s
         <select
           className="input"
           value={chosen.id}
-          onChange={({ target }) =>
-            setParameters((before) => {
-              const after = new URLSearchParams(before);
-              after.set('view', 'compare');
-              after.set('with', target.value);
-              return after;
-            })
-          }
+          onChange={({ target }) => setParameters((before) => changed(before, { view: 'compare', with: target.value }))}
         >
           {others.map((other) => (
             <option key={other.id} value={other.id}>

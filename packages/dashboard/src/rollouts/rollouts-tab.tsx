@@ -1,16 +1,17 @@
 import './rollouts-tab.css';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ModelDetailsObject, TrajectoryObject } from '@trainyard/sdk';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
 import { seriesQuery } from '../api/models.ts';
-import { useMorePages } from '../api/more-pages.ts';
+import { useMoreWhile } from '../api/more-pages.ts';
 import { type RolloutFilter, rolloutPagesQuery } from '../api/rollouts.ts';
 import { Button } from '../components/button.tsx';
 import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
+import { changed } from '../components/lists/changed.ts';
 import { counted, formatValue } from '../components/numbers.ts';
 import { GroupView } from './group-view.tsx';
 import { GroupList } from './group-list.tsx';
@@ -18,7 +19,7 @@ import { RewardHistogram } from './reward-histogram.tsx';
 import { isInBin, rewardBins } from './reward-bins.ts';
 import { groupRollouts } from './rollout-groups.ts';
 import { AllRollouts } from './table/all-rollouts.tsx';
-import { changed, numberOf } from './table/rollout-view.ts';
+import { numberOf } from './table/rollout-view.ts';
 import { SearchBox } from './table/search-box.tsx';
 import { StepChart } from './step-chart.tsx';
 import { StepPicker } from './step-picker.tsx';
@@ -127,13 +128,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
   }, [rollouts, bins, chosen]);
   const groups = useMemo(() => groupRollouts(shown), [shown]);
   const group = groups.find(({ key }) => key === parameters.get('group'));
-  const set = (name: string, value: string | null) =>
-    setParameters((before) => {
-      const after = new URLSearchParams(before);
-      if (value === null) after.delete(name);
-      else after.set(name, value);
-      return after;
-    });
+  const set = (name: string, value: string | null) => setParameters((before) => changed(before, { [name]: value }));
   if (error !== null && !isRead) return <Fault error={error} />;
   if (isComplete && rollouts.length === 0)
     return (
@@ -180,13 +175,9 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
 /** Loads all pages, one after the other. */
 function useAllPages(modelId: string, filter: RolloutFilter) {
   const list = useInfiniteQuery(rolloutPagesQuery(modelId, filter));
-  const { data, error, hasNextPage } = list;
-  const more = useMorePages(list);
+  const { data, error } = list;
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
-  const wantsMore = hasNextPage && rollouts.length < MAX_SHOWN;
-  useEffect(() => {
-    if (wantsMore) more();
-  }, [wantsMore, more]);
+  const wantsMore = useMoreWhile(list, rollouts.length < MAX_SHOWN);
   return { rollouts, error, isRead: data !== undefined, isComplete: data !== undefined && !wantsMore };
 }
 

@@ -10,6 +10,7 @@ import { Button } from '../components/button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
+import { changed } from '../components/lists/changed.ts';
 import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -33,14 +34,7 @@ export function UsagePage() {
   const [trained, sampled] = [true, false].map((is) => groups.filter(({ kind }) => (kind === 'training') === is));
   const hasFilter = Object.values(filter).some((text) => text !== '');
   const choose = (span: number) =>
-    setParameters(
-      (before) => {
-        const after = new URLSearchParams(before);
-        after.set('days', String(span));
-        return after;
-      },
-      { replace: true },
-    );
+    setParameters((before) => changed(before, { days: String(span) }), { replace: true });
   return (
     <Page
       title="Usage"

@@ -1,6 +1,8 @@
 import '../field.css';
 import { useSearchParams } from 'wouter';
 
+import { changed } from './changed.ts';
+
 /** A filter in the address. @param options values with their texts; the empty value matches all */
 export function FilterSelect({
   name,
@@ -49,14 +51,6 @@ export function FilterText({ name, label }: { name: string; label: string }) {
 function useAddressText(name: string): readonly [string, (value: string) => void] {
   const [parameters, setParameters] = useSearchParams();
   const set = (value: string) =>
-    setParameters(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value === '') after.delete(name);
-        else after.set(name, value);
-        return after;
-      },
-      { replace: true },
-    );
+    setParameters((before) => changed(before, { [name]: value || null }), { replace: true });
   return [parameters.get(name) ?? '', set];
 }

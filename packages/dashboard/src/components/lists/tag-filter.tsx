@@ -1,6 +1,7 @@
 import { useSearchParams } from 'wouter';
 
 import { Menu, MenuCheck } from '../actions/menu.tsx';
+import { changed } from './changed.ts';
 import { shownName } from '../shown-name.ts';
 
 /** Tags in the address, any of which a model must have; nothing if there are no tags. */
@@ -9,16 +10,10 @@ export function TagFilter({ tags }: { tags: readonly string[] }) {
   const chosen = parameters.getAll('tag');
   const offered = [...new Set([...tags, ...chosen])].toSorted();
   if (offered.length === 0) return null;
-  const choose = (tag: string, isChosen: boolean) =>
-    setParameters(
-      (before) => {
-        const after = new URLSearchParams(before);
-        after.delete('tag');
-        for (const one of isChosen ? [...chosen, tag] : chosen.filter((one) => one !== tag)) after.append('tag', one);
-        return after;
-      },
-      { replace: true },
-    );
+  const choose = (tag: string, isChosen: boolean) => {
+    const others = chosen.filter((one) => one !== tag);
+    setParameters((before) => changed(before, { tag: isChosen ? [...others, tag] : others }), { replace: true });
+  };
   return (
     <Menu label={chosen.length === 0 ? 'Tags' : `Tags: ${chosen.map(shownName).join(', ')}`}>
       {offered.map((tag) => (

@@ -1,21 +1,22 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { TrajectoryObject } from '@trainyard/sdk';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
-import { useMorePages } from '../../api/more-pages.ts';
+import { useMorePages, useMoreWhile } from '../../api/more-pages.ts';
 import { rolloutTableQuery } from '../../api/rollouts.ts';
 import { ActionButton } from '../../components/actions/action-button.tsx';
 import { Menu, MenuCheck } from '../../components/actions/menu.tsx';
 import { Empty } from '../../components/empty.tsx';
 import { Fault } from '../../components/fault.tsx';
+import { changed } from '../../components/lists/changed.ts';
 import { formatCount } from '../../components/numbers.ts';
 import { shownName } from '../../components/shown-name.ts';
 import { exportRollouts } from './export-rollouts.ts';
 import { FilterChips } from './filter-chips.tsx';
 import { columnsOf, shownColumns } from './rollout-columns.tsx';
 import { RolloutTable } from './rollout-table.tsx';
-import { changed, readView, type RolloutView } from './rollout-view.ts';
+import { readView, type RolloutView } from './rollout-view.ts';
 
 /** Rows that a search loads before it waits for scrolling. */
 const MIN_FOUND = 20;
@@ -32,10 +33,7 @@ export function AllRollouts({ modelId, newest }: { modelId: string; newest: Traj
   const columns = useMemo(() => columnsOf(rollouts.slice(0, 1000)), [rollouts]);
   const shown = useMemo(() => shownColumns(columns, view.columns), [columns, view.columns]);
   // The search reads a part of the messages at a time; load until there are enough results.
-  const wantsMore = text !== '' && rollouts.length < MIN_FOUND;
-  useEffect(() => {
-    if (wantsMore) more();
-  }, [wantsMore, more]);
+  useMoreWhile(list, text !== '' && rollouts.length < MIN_FOUND);
   const set = (changes: Readonly<Record<string, string | null>>) =>
     setParameters((before) => changed(before, changes), { replace: true });
   const toggle = (name: string, isShown: boolean) => {

@@ -1,11 +1,12 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { TrajectoryContent } from '@trainyard/sdk';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import { Link, useLocation } from 'wouter';
 
-import { useMorePages } from '../../api/more-pages.ts';
-import { rolloutTableQuery } from '../../api/rollouts.ts';
+import { useMoreWhile } from '../../api/more-pages.ts';
+import { groupQuery, rolloutTableQuery } from '../../api/rollouts.ts';
 import { formatCount } from '../../components/numbers.ts';
+import { useKeys } from '../../components/actions/use-keys.ts';
 import { readView } from './rollout-view.ts';
 import { useAddress } from './use-address.ts';
 
@@ -27,22 +28,14 @@ export function Neighbours({
   const parameters = useAddress();
   const [, navigate] = useLocation();
   const list = parameters.get('list');
-  const { model_id: modelId, job_id: job, log_id: log, group } = inGroupOf;
-  const filter = useMemo(
-    () =>
-      list === null
-        ? { order: 'asc' as const, group, ...(job === null ? { log_id: log ?? '' } : { job_id: job }) }
-        : readView(new URLSearchParams(list)).filter,
-    [list, job, log, group],
+  const filter = useMemo(() => (list === null ? null : readView(new URLSearchParams(list)).filter), [list]);
+  const query = useInfiniteQuery(
+    filter === null ? groupQuery(inGroupOf) : rolloutTableQuery(inGroupOf.model_id, filter),
   );
-  const query = useInfiniteQuery(rolloutTableQuery(modelId, filter));
-  const more = useMorePages(query);
   const ids = useMemo(() => query.data?.pages.flatMap((page) => page.data.map((one) => one.id)) ?? [], [query.data]);
   const at = ids.indexOf(id);
   const isNearEnd = at < 0 || at >= ids.length - AHEAD;
-  useEffect(() => {
-    if (isNearEnd && query.hasNextPage) more();
-  }, [isNearEnd, query.hasNextPage, more]);
+  useMoreWhile(query, isNearEnd);
   const hrefOf = (other: string | undefined) => {
     if (at < 0 || other === undefined) return null;
     const view = new URLSearchParams(parameters);
@@ -51,18 +44,9 @@ export function Neighbours({
   };
   const before = hrefOf(ids[at - 1]);
   const after = hrefOf(ids[at + 1]);
-  useEffect(() => {
-    const onKey = ({ key, target, altKey, ctrlKey, metaKey }: KeyboardEvent) => {
-      const isTyping =
-        target instanceof HTMLElement && target.closest('input, textarea, select, [role="menu"]') !== null;
-      const href = key === 'j' ? after : key === 'k' ? before : null;
-      if (href === null || isTyping || altKey || ctrlKey || metaKey) return;
-      // The entry of the list stays the one that Back leads to.
-      navigate(href, { replace: true });
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [before, after, navigate]);
+  // The entry of the list stays the one that Back leads to.
+  const go = (href: string | null) => (href === null ? undefined : navigate(href, { replace: true }));
+  useKeys({ j: () => go(after), k: () => go(before) });
   const what = list === null ? 'its group' : 'the list';
   return (
     <nav className="rollout-neighbours" aria-label={`Other rollouts of ${what}`}>

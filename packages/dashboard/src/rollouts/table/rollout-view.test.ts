@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { changed, readView } from './rollout-view.ts';
+import { readView } from './rollout-view.ts';
 
 const view = (query: string) => readView(new URLSearchParams(query));
 
@@ -33,8 +33,3 @@ test.each(['step=-1', 'step=1.5', 'min=x', 'max=', 'group=1e99', 'sort=name', 'o
   'a value that the service would refuse is left out: %s',
   (query) => expect(view(query).filter).toEqual({ order: 'desc' }),
 );
-
-test('changes set and remove parameters and keep the others', () => {
-  const parameters = new URLSearchParams('view=all&outcome=trained');
-  expect(String(changed(parameters, { outcome: null, min: '0' }))).toBe('view=all&min=0');
-});

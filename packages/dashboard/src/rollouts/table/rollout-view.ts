@@ -64,19 +64,6 @@ export function readView(parameters: URLSearchParams): RolloutView {
   };
 }
 
-/** Parameters of the address with changes; null and the empty string remove one. */
-export function changed(
-  parameters: URLSearchParams,
-  changes: Readonly<Record<string, string | null>>,
-): URLSearchParams {
-  const after = new URLSearchParams(parameters);
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null) after.delete(name);
-    else after.set(name, value);
-  }
-  return after;
-}
-
 function given<Name extends string, Value>(name: Name, value: Value | null): { [Key in Name]?: Value } {
   return value === null || value === '' ? {} : ({ [name]: value } as { [Key in Name]: Value });
 }

@@ -1,11 +1,12 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { TokenSequenceObject, TrajectoryContent } from '@trainyard/sdk';
-import { useEffect, useMemo, useRef } from 'react';
+import { useMemo, useRef } from 'react';
 
 import { jobQuery } from '../../api/jobs.ts';
-import { rolloutPagesQuery } from '../../api/rollouts.ts';
+import { groupQuery } from '../../api/rollouts.ts';
 import { Button } from '../../components/button.tsx';
 import { formatCount, formatValue } from '../../components/numbers.ts';
+import { useKeys } from '../../components/actions/use-keys.ts';
 import { focusToken, type ShownToken, TokenFacts, type TokenPart, TokenText } from '../../tokens/token-text.tsx';
 import { probabilityOf } from '../../tokens/token-tone.ts';
 import { creditChain } from './credit-chain.ts';
@@ -117,8 +118,7 @@ export function TrainedTokens({
 
 /** The way from the reward to the loss. */
 function Chain({ rollout, sequence }: { rollout: TrajectoryContent; sequence: TokenSequenceObject }) {
-  const filter = { ...(rollout.job_id === null ? {} : { job_id: rollout.job_id }), group: rollout.group };
-  const { data } = useInfiniteQuery(rolloutPagesQuery(rollout.model_id, filter, { isLive: false }));
+  const { data } = useInfiniteQuery(groupQuery(rollout));
   const rewards = data?.pages.flatMap((page) => page.data.map(({ reward }) => reward)) ?? [];
   return (
     <ol className="credit-chain" aria-label="From the reward to the loss">
@@ -202,20 +202,4 @@ function itemsOf({ content }: TrajectoryContent, number: number): readonly unkno
   const history = number === 0 ? content : Array.isArray(more) ? (more[number - 1] as unknown) : null;
   const items = (history as Record<string, unknown> | null | undefined)?.['messages_and_choices'];
   return Array.isArray(items) ? items : [];
-}
-
-/** Calls a function for a key pressed anywhere but in a field. */
-function useKeys(keys: Readonly<Record<string, () => void>>, isActive: boolean): void {
-  const latest = useRef(keys);
-  latest.current = keys;
-  useEffect(() => {
-    if (!isActive) return;
-    const onKeyDown = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof Element && event.target.matches('input, textarea, select');
-      if (isTyping || event.metaKey || event.ctrlKey || event.altKey) return;
-      latest.current[event.key]?.();
-    };
-    addEventListener('keydown', onKeyDown);
-    return () => removeEventListener('keydown', onKeyDown);
-  }, [isActive]);
 }
