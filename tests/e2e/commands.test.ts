@@ -102,7 +102,11 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(text).toMatch(/^done: the model is at step 1 after /m);
     expect(text).toMatch(/^talk with it: trainyard chat local\/sft\/facts$/m);
     // A name can be passed as printed.
-    const json = jsonLines(await printed('sft', 'facts.jsonl', '--model', 'local/p/other', '--epochs', '2', '--json'));
+    const others = ['--model', 'local/p/other', '--epochs', '2', '--held-out-fraction', '0.3', '--json'];
+    const json = jsonLines(await printed('sft', 'facts.jsonl', ...others));
+    const measured = json.filter((event) => (event as { type?: string }).type === 'held_out');
+    expect(measured).toHaveLength(5);
+    expect(measured[0]).toMatchObject({ data: { gradient_step: 0, num_trajectories: 1 } });
     expect(json.at(-2)).toMatchObject({ type: 'training_ended' });
     expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
   });
@@ -142,6 +146,29 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
       model: { name: 'facts' },
       checkpoints: [{ step: 0 }, { step: 1 }],
     });
+
+    const label = ['models', 'label', 'sft/facts'];
+    expect(await printed(...label, '--tag', 'sweep 1', '--tag', 'β', '--notes', 'first')).toMatch(
+      /^tags +sweep 1, β$/m,
+    );
+    expect(await parsed('models', 'list', '--tag', 'β', '--tag', 'sweep 1')).toMatchObject([{ name: 'facts' }]);
+    expect(lines(await printed('models', 'list'))[0]).toMatch(/base model +tags +made$/);
+    expect(await printed('models', 'list', '--tag', 'none')).toBe('no such model\n');
+    expect(await printed(...label, '--untag', 'β', '--archive')).toMatch(/^archived +\d{4}-/m);
+    expect(await parsed('models', 'list', '--project', 'sft')).toEqual([]);
+    expect(await parsed('models', 'list', '--archived')).toMatchObject([{ name: 'facts', tags: ['sweep 1'] }]);
+    expect(await parsed(...label, '--restore', '--untag', 'sweep 1', '--notes', '')).toMatchObject({
+      archived_at: null,
+      tags: [],
+      notes: '',
+    });
+    for (const [args, message] of [
+      [[], 'nothing to change'],
+      [['--archive', '--restore'], 'exclude each other'],
+    ] as const) {
+      const refused = await trainyard([...label, ...args, '--url', service.url]);
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(message)]);
+    }
 
     const asked = await trainyard(['models', 'delete', 'other', '--url', service.url]);
     expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('No terminal to confirm on: pass `--yes`')]);

@@ -83,6 +83,7 @@ function listCommand(): Command {
 function modelTable(models: readonly ModelDetailsObject[], nowMs: number): string {
   // The entity is said only if it distinguishes models, or to a program that reads the list.
   const isShort = process.stdout.isTTY && new Set(models.map(({ entity }) => entity)).size === 1;
+  const hasTags = models.some(({ tags }) => tags.length > 0);
   const columns: Column[] = [
     { title: 'model' },
     { title: 'step', isNumber: true },
@@ -90,7 +91,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     { title: 'best', isNumber: true },
     { title: 'jobs', isOptional: true, colour: (cell) => (cell === '-' ? 'dim' : 'cyan') },
     { title: 'base model', isOptional: true },
-    { title: 'tags', isOptional: true },
+    ...(hasTags ? [{ title: 'tags' }] : []),
     { title: 'made', isWhole: true },
   ];
   const rows = models.map((model) => [
@@ -100,7 +101,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     bestOf(model),
     liveJobs(model),
     model.base_model,
-    model.tags.length === 0 ? '-' : model.tags.map(oneLine).join(', '),
+    ...(hasTags ? [model.tags.length === 0 ? '-' : model.tags.map(oneLine).join(', ')] : []),
     agoOf(model.created_at, nowMs),
   ]);
   return tableFor(process.stdout, columns, rows);
