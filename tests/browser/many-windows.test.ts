@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser())('ten windows of one browser', () => {
     await each((page) => page.getByText('Ended', { exact: true }).waitFor());
     await each(async (page) => {
       const words = await page.locator('.job-events li > time + span + span').allTextContents();
-      expect(words.filter((word) => word !== 'Warning')).toEqual(['Started', 'Gradient step', 'Ended']);
+      expect(words.filter((word) => word !== 'Warning')).toEqual(['Ended', 'Gradient step', 'Started']);
     });
     expect(streams).toEqual(['/v1/preview/events']);
     expect(complaints).toEqual([]);
