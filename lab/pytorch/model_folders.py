@@ -80,7 +80,7 @@ CASES = {
     "olmo3": (Olmo3ForCausalLM, Olmo3Config, {"num_hidden_layers": 5, "sliding_window": 37, "rope_scaling": YARN}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "mistral": (MistralForCausalLM, MistralConfig, {"sliding_window": 37}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
-    "phi3": (Phi3ForCausalLM, Phi3Config, {"sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
+    "phi-windows": (Phi3ForCausalLM, Phi3Config, {"sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
     "phi4": (Phi3ForCausalLM, Phi3Config, {"partial_rotary_factor": 0.75, "rope_scaling": LONGROPE, "original_max_position_embeddings": 256, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "qwen3moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig, {"head_dim": 16, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "norm_topk_prob": True}, torch.bfloat16, split(QWEN2), False, True, "200KB"),
     # Layers 1 and 3 have experts, but for a list of layers without them.

@@ -62,7 +62,7 @@ test.each([
   ['olmo3', 'llama-bpe', 'bf16', false],
   ['mistral', 'llama-bpe', 'bf16', false],
   ['gemma3', 'default', 'bf16', false],
-  ['phi3', 'default', 'bf16', false],
+  ['phi-windows', 'default', 'bf16', false],
   ['phi4', 'llama-bpe', 'bf16', false],
 ] as const)(
   '%s: log-probabilities, ids and prompts equal those of transformers',
