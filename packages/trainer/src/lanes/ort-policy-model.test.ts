@@ -156,7 +156,8 @@ test.each(ARCHITECTURES)(
         };
         // Five-point stencil: truncation ε⁴, so that ε can be large enough to hide float32 rounding (about 1e-5 of
         // loss).
-        const epsilon = 8e-3;
+        // A fused layer moves queries, keys and values at once, so its loss curves more.
+        const epsilon = architecture.hasFusedLinears ? 4e-3 : 8e-3;
         const numeric =
           (8 * ((await shifted(epsilon)) - (await shifted(-epsilon))) -
             ((await shifted(2 * epsilon)) - (await shifted(-2 * epsilon)))) /

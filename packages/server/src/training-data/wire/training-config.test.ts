@@ -151,7 +151,17 @@ it('so have those of supervised jobs', () => {
   const { resolved } = readSftConfig(
     {
       config: { batch_size: 3, learning_rate: 1e-3, assistant_turns: 'last' },
-      experimental_config: { epochs: 2, schedule: 'linear', warmup_steps: 4, min_learning_rate: 1e-4, packing: false },
+      experimental_config: {
+        epochs: 2,
+        schedule: 'linear',
+        warmup_steps: 4,
+        min_learning_rate: 1e-4,
+        packing: false,
+        held_out_fraction: 0.1,
+        held_out_seed: 3,
+        held_out_examples: 7,
+        held_out_every: 2,
+      },
     },
     4096,
   );
