@@ -157,7 +157,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await printed(...label, '--untag', 'β', '--archive')).toMatch(/^archived +\d{4}-/m);
     expect(await parsed('models', 'list', '--project', 'sft')).toEqual([]);
     expect(await parsed('models', 'list', '--archived')).toMatchObject([{ name: 'facts', tags: ['sweep 1'] }]);
-    expect(await parsed(...label, '--restore', '--untag', 'sweep 1', '--notes', '')).toMatchObject({
+    expect(await parsed(...label, '--restore', '--untag', 'sweep 1', '--no-notes')).toMatchObject({
       archived_at: null,
       tags: [],
       notes: '',

@@ -23,7 +23,7 @@ type ListOptions = ModelOptions & { project?: string; tag: readonly string[]; ar
 type LabelOptions = ModelOptions & {
   tag: readonly string[];
   untag: readonly string[];
-  notes?: string;
+  notes?: string | false;
   archive?: true;
   restore?: true;
 };
@@ -136,7 +136,8 @@ function labelCommand(): Command {
     .argument('<MODEL>', MODEL_HELP)
     .option('--tag <TAG>', 'add a tag; repeat it for several', addText, [])
     .option('--untag <TAG>', 'remove a tag; repeat it for several', addText, [])
-    .option('--notes <TEXT>', 'replace the notes; empty for none')
+    .option('--notes <TEXT>', 'replace the notes')
+    .option('--no-notes', 'remove the notes')
     .option('--archive', 'move the model to the archive')
     .option('--restore', 'return it to the lists');
   withExamples(command, [
@@ -150,11 +151,11 @@ function labelCommand(): Command {
       const change = {
         ...(tag.length === 0 ? {} : { add_tags: [...tag] }),
         ...(untag.length === 0 ? {} : { remove_tags: [...untag] }),
-        ...(notes === undefined ? {} : { notes }),
+        ...(notes === undefined ? {} : { notes: notes === false ? '' : notes }),
         ...(archive === undefined && restore === undefined ? {} : { is_archived: archive === true }),
       };
       if (Object.keys(change).length === 0)
-        throw new UsageError('nothing to change: give --tag, --untag, --notes, --archive or --restore');
+        throw new UsageError('nothing to change: give --tag, --untag, --notes, --no-notes, --archive or --restore');
       const client = serviceClient(options);
       const model = await client.models.update((await findTrainedModel(client, name)).id, change);
       if (options.json === true) printJson(model);
