@@ -37,6 +37,7 @@ const { values } = parseArgs({
     rollouts: text,
     'held-out': text,
     settings: text,
+    'init-from': text,
     name: text,
     speeds: text,
   },

@@ -244,8 +244,15 @@ async def main() -> None:
     parser.add_argument("--questions", type=int, default=16, help="of a step (16)")
     parser.add_argument("--rollouts", type=int, default=8, help="of a question (8)")
     parser.add_argument("--held-out", type=int, default=200, help="questions of the evaluation (200)")
-    parser.add_argument("--settings", type=json.loads, default={}, help="further settings of the training jobs, as JSON")
+    parser.add_argument(
+        "--settings",
+        type=json.loads,
+        # The rate `auto` moves the policy too far when few groups have unequal rewards.
+        default={"learning_rate": 2e-4},
+        help='of the jobs with rewards, as JSON ({"learning_rate": 2e-4})',
+    )
     parser.add_argument("--seed", type=int, default=1, help="of questions and sampling (1)")
+    parser.add_argument("--init-from", help="checkpoint to start from, instead of the lessons: NAME:step1 of a run with them")
     parser.add_argument("--name", help="name of the model (task, base model and seed)")
     parser.add_argument(
         "--speeds", type=speeds, help="tokens per second sampled and trained, as `trainyard doctor` predicts: 90,400"
@@ -261,14 +268,17 @@ async def main() -> None:
         models = (await service.get("models"))["data"]
         base = options.base or next(model["id"] for model in models if model["parent"] is None)
         short_name = options.name or re.sub(r"[^\w.-]", "-", f"{options.task}-{base}-{options.seed}")
-        model = await service.post(
-            "preview/models", json={"project": "reasoning-gym", "name": short_name, "base_model": base}
-        )
+        registration = {"project": "reasoning-gym", "name": short_name, "base_model": base}
+        if options.init_from is not None:
+            registration["lora"] = {"init_from": options.init_from}
+        model = await service.post("preview/models", json=registration)
         name = f"{model['entity']}/{model['project']}/{model['name']}"
         print(f"{options.task} on {base}, seed {options.seed}: {name}", flush=True)
-        await evaluate(service, task, base, "before")
-        if task.lessons:
-            await teach(service, model, task.lessons, options.epochs)
+        if options.init_from is None:
+            await evaluate(service, task, base, "before")
+            if task.lessons:
+                await teach(service, model, task.lessons, options.epochs)
+        if options.init_from is not None or task.lessons:
             await evaluate(service, task, name, f"after {len(task.lessons)} lessons")
         await reinforce(service, task, model, name, options)
         if options.steps > 0:
