@@ -1,18 +1,20 @@
 /**
- * Scrolls the dashboard through a long run:   npm run bench -- dashboard   (some minutes; `-- --steps 1000` is a
+ * Size of the dashboard, and its speed on a long run:   npm run bench -- dashboard   (some minutes; `-- --steps 1000` is a
  * tenth of it)
  *
  * 10,000 steps of ten trajectories each are written directly to the store. Then Chromium scrolls the
  * checkpoints, the jobs, the rollouts and the charts to their
  * ends, screen by screen. A frame is due every 16.7 ms; a task of more than 50 ms counts as long, because it
  * loses three frames. First paint is Chromium's first contentful paint of a newly opened page with its files
- * in the browser's cache.
+ * in the browser's cache. At last the table of rollouts is dragged to row 12,000, 4,000 px a frame, while the
+ * service sends the rows.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { buildDashboard, MAX_GZIP_BYTES } from '../packages/dashboard/build.mjs';
 import { openBrowser } from '../tests/support/browser.ts';
 import { seedRun } from '../tests/support/seeded-run.ts';
 import { smallService } from '../tests/support/small-service.ts';
@@ -21,6 +23,21 @@ import { markdownTable } from './markdown-table.ts';
 import { median, percentile } from './percentile.ts';
 
 const NUM_WHEELS = 200;
+/** Rows of the table that is scrolled to its end, or all if there are fewer. */
+const NUM_TABLE_ROWS = 12_000;
+/** Runs in the page. @returns the number of rows at the end */
+const DRAG_TO_END = `(async () => {
+  const frame = () => new Promise((settle) => requestAnimationFrame(settle));
+  for (;;) {
+    const box = document.querySelector('.rollout-scroll');
+    const rows = Math.floor(box.scrollHeight / 38);
+    const isEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
+    if (rows >= ${NUM_TABLE_ROWS} && box.scrollTop >= ${NUM_TABLE_ROWS} * 38 - box.clientHeight) return ${NUM_TABLE_ROWS};
+    if (isEnd && document.body.textContent.includes(' in all')) return rows - 1;
+    box.scrollTop += 4000;
+    await frame();
+  }
+})()`;
 const HEAD = [
   'page',
   'first paint',
@@ -38,6 +55,8 @@ const { values } = parseArgs({ options: { steps: { type: 'string', default: '100
 const numSteps = Number(values.steps);
 const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-bench-'));
 console.log(machineLine());
+const { gzipBytes } = await buildDashboard();
+console.log(`scripts and styles: ${(gzipBytes / 1000).toFixed(1)} of ${MAX_GZIP_BYTES / 1000} kB gzip`);
 const modelId = await seedRun({ dataDirectory, name: 'long', numSteps, numGroups: 1, groupSize: 10, hasWords: false });
 console.log(`${numSteps} steps, ${numSteps * 10} trajectories of training`);
 const service = await smallService({ dataDirectory });
@@ -93,8 +112,14 @@ try {
       otherCores(startedCpu, sampleCpu())?.toFixed(1) ?? '?',
     ]);
   }
+  await page.goto(`${origin}/models/${modelId}/rollouts?view=all`);
+  await page.locator('.rollout-line').first().waitFor();
+  const draggedMs = performance.now();
+  const numRows = Number(await page.evaluate(DRAG_TO_END));
+  const dragSeconds = (performance.now() - draggedMs) / 1000;
   console.log(`scrolled ${NUM_WHEELS} screens of 600 px each; times in ms`);
   console.log(markdownTable(HEAD, rows));
+  console.log(`table of rollouts: dragged to row ${numRows.toLocaleString('en')} in ${dragSeconds.toFixed(1)} s`);
 } finally {
   await browser.close();
   await service.close();
