@@ -41,6 +41,10 @@ describe('the tarball', () => {
   it('has every module that its modules import, and no TypeScript', { timeout: 240_000 }, async () => {
     const files = readdirSync(join(scratch, 'node_modules/@trainyard/cli'), { recursive: true, encoding: 'utf8' });
     expect(files.filter((file) => /\.(ts|test\.js)$/.test(file))).toEqual([]);
+    expect(files).toContain('docs/guide/learnt.png');
+    expect(
+      files.filter((file) => file.startsWith('examples/') && /\.\w+$/.test(file) && !/\.(md|svg|png)$/.test(file)),
+    ).toEqual([]);
     const mains = files.filter((file) => /packages\/[a-z]+\/src\/index\.js$|-host\.js$/.test(file));
     expect(mains.length).toBeGreaterThanOrEqual(12);
     for (const main of mains.filter((file) => file.endsWith('index.js'))) {
@@ -134,6 +138,7 @@ describe('installed from its tarball in an empty folder', () => {
       });
       expect(await response.json()).toMatchObject({ usage: { completion_tokens: expect.any(Number) as number } });
       await expectPagesWithoutScripts(new URL(url()!).origin);
+      await expectGuides(new URL(url()!).origin);
     } finally {
       const ended = new Promise((done) => child.once('exit', done));
       child.kill('SIGTERM');
@@ -142,6 +147,18 @@ describe('installed from its tarball in an empty folder', () => {
     expect(child.exitCode).toBe(0);
   });
 });
+
+/** Documents, the page of the command line, pictures and the search are part of the package. */
+async function expectGuides(origin: string): Promise<void> {
+  const commands = await (await fetch(`${origin}/guides/reference/command-line`)).text();
+  expect(commands).toContain('usage: trainyard serve ');
+  const picture = await fetch(`${origin}/guides/pictures/docs/guide/learnt.png`);
+  expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/png']);
+  const { hits } = (await (await fetch(`${origin}/guides/search.json?q=first+training+step`)).json()) as {
+    hits: unknown[];
+  };
+  expect(hits.length).toBeGreaterThan(0);
+}
 
 /** The pages suggest no npm script, which the package lacks. */
 async function expectPagesWithoutScripts(origin: string): Promise<void> {
