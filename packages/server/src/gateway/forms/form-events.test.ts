@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { connect, type Socket } from 'node:net';
 
 import type { ErrorBody, MessageEvent, MessagesError, ModelCard, ModelList, ResponseEvent } from '@trainyard/protocol';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -159,13 +158,14 @@ test.each([
 ] as const)('a request that comes while the service closes is refused as any other: %j', async (headers, at, value) => {
   const closing = await TestServer.start();
   const port = Number(new URL(await closing.app.listen({ port: 0, host: '127.0.0.1' })).port);
+  const accepted = once(closing.app.server, 'connection') as Promise<[Socket]>;
   const socket = connect(port, '127.0.0.1');
   let received = '';
   socket.setEncoding('utf8').on('data', (text: string) => (received += text));
   // A connection with a started request is not closed.
   socket.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n');
-  await expect.poll(() => closing.app.server.listening).toBe(true);
-  await setTimeout(50);
+  const [connection] = await accepted;
+  await expect.poll(() => connection.bytesRead).toBeGreaterThan(0);
   const closed = closing.close();
   await expect.poll(() => closing.app.server.listening).toBe(false);
   socket.write(
