@@ -211,7 +211,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.getByRole('dialog', { name: 'Revoke by-keyboard?' }).waitFor();
     await tabTo('Revoke');
     await press('Enter');
-    await page.getByText('revoked').waitFor();
+    await page.getByRole('row').getByText('revoked').waitFor();
     expect(complaints.filter((line) => !line.includes('Password forms'))).toEqual([]);
     await context.close();
   });
@@ -220,7 +220,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/keys`);
     await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByLabel('Name').fill('guest');
+    await page.getByRole('dialog').getByLabel('Name').fill('guest');
     await page.getByText('Limits', { exact: true }).last().click();
     await page.getByLabel('Requests per minute').fill('12000');
     await page.getByRole('button', { name: 'Create key' }).click();

@@ -151,7 +151,7 @@ describe('installed from its tarball in an empty folder', () => {
 /** Documents, the page of the command line, pictures and the search are part of the package. */
 async function expectGuides(origin: string): Promise<void> {
   const commands = await (await fetch(`${origin}/guides/reference/command-line`)).text();
-  expect(commands).toContain('usage: trainyard serve ');
+  expect(commands).toContain('Usage: trainyard serve [options]');
   const picture = await fetch(`${origin}/guides/pictures/docs/guide/learnt.png`);
   expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/png']);
   const { hits } = (await (await fetch(`${origin}/guides/search.json?q=first+training+step`)).json()) as {

@@ -11,6 +11,7 @@ import {
   TINY_ARCHITECTURES,
   TINY_CHAT_TEMPLATE,
   writeTinyGguf,
+  tinyContextLength,
 } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
@@ -114,7 +115,8 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     // Tensors without an adapter are only rounded.
     const untouched = architecture.experts === null ? 'blk.1.ffn_up.weight' : 'blk.1.ffn_up_exps.weight';
     expect(merged.readF32(untouched)).toEqual(source.readF32(untouched).map(Math.f16round));
-    expect(merged.readF32('blk.1.attn_q.weight')).not.toEqual(source.readF32('blk.1.attn_q.weight').map(Math.f16round));
+    const adapted = architecture.hasFusedLinears ? 'blk.1.attn_qkv.weight' : 'blk.1.attn_q.weight';
+    expect(merged.readF32(adapted)).not.toEqual(source.readF32(adapted).map(Math.f16round));
   });
 
   test('the configuration for transformers agrees with the model file', async () => {
@@ -128,7 +130,7 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
       num_key_value_heads: 2,
       rms_norm_eps: 1e-5,
       rope_theta: 10_000,
-      max_position_embeddings: 512,
+      max_position_embeddings: tinyContextLength(architecture),
       tie_word_embeddings: TIED.has(name),
       torch_dtype: 'float16',
       eos_token_id: 258,
@@ -136,7 +138,7 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     expect(read('tokenizer_config.json')).toMatchObject({
       eos_token: '<|im_end|>',
       chat_template: TINY_CHAT_TEMPLATE,
-      model_max_length: 512,
+      model_max_length: tinyContextLength(architecture),
     });
     expect(read('generation_config.json')).toMatchObject({ eos_token_id: expect.arrayContaining([258]) });
   });
