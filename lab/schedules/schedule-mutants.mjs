@@ -175,8 +175,8 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: SQL_JOBS,
-        from: "if (appended.isDuplicate) return appended;\n        if (event.type === 'gradient_step') await gradientStepTaken(own, held, event, now());",
-        to: "if (event.type === 'gradient_step') await gradientStepTaken(own, held, event, now());\n        if (appended.isDuplicate) return appended;",
+        from: 'if (appended.isDuplicate) return appended;\n        if (isStep) await gradientStepTaken(own, held, event, now());',
+        to: 'if (isStep) await gradientStepTaken(own, held, event, now());\n        if (appended.isDuplicate) return appended;',
       },
     ],
     within: 100,

@@ -161,7 +161,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const page = await dashboard.signedIn('/keys', { timezoneId: 'America/Los_Angeles' });
     const make = async (name: string, until: string) => {
       await press(page, 'New key');
-      await page.getByLabel('Name').fill(name);
+      await page.getByRole('dialog').getByLabel('Name').fill(name);
       await page.getByLabel('Valid until').fill(until);
       await press(page, 'Create key');
     };

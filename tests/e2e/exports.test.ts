@@ -223,7 +223,7 @@ describe('an export', () => {
   it('an export interrupted by a crash of the service runs again and ends once', { timeout: 240_000 }, async () => {
     const { id } = await client.exports.create(modelId, { format: 'merged-safetensors' });
     await expect.poll(() => staged().length).toBe(1);
-    expect(childrenOf(service.pid)).toHaveLength(3);
+    await expect.poll(() => childrenOf(service.pid)).toHaveLength(3);
     process.kill(service.pid, 'SIGKILL');
     await service.stop();
     await start();
@@ -239,7 +239,7 @@ describe('an export', () => {
     console.log(finished.parity);
     expect(finished.parity!.mean_abs_difference).toBeLessThan(0.01);
     expect(staged()).toEqual([]);
-    expect(childrenOf(service.pid)).toHaveLength(2);
+    await expect.poll(() => childrenOf(service.pid)).toHaveLength(2);
     await client.exports.delete(modelId, id);
   });
 
@@ -265,8 +265,8 @@ describe('an export', () => {
     await expect.poll(() => staged().length).toBe(1);
     await client.models.delete(doomedId);
     await expect(client.exports.retrieve(doomedId, id)).rejects.toMatchObject({ status: 404 });
-    expect([...kept('exports'), ...staged()]).toEqual([]);
-    expect(childrenOf(service.pid)).toHaveLength(2);
+    await expect.poll(() => [...kept('exports'), ...staged()]).toEqual([]);
+    await expect.poll(() => childrenOf(service.pid)).toHaveLength(2);
   });
 
   it('keeps llama.cpp and ONNX Runtime out of the API process', () => {
