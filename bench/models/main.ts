@@ -30,6 +30,11 @@ import { writeRandomModel } from './write-random-model.ts';
 
 const TABLE_FILE = resolve(import.meta.dirname, '../../packages/server/src/service/planning/measured-steps.ts');
 
+/** The real Gemma 3 270M is a base model: its file has no chat template. */
+const GEMMA_SETTINGS = {
+  TRAINYARD_CHAT_TEMPLATE: resolve(import.meta.dirname, '../../examples/learning/gemma-turns.jinja'),
+};
+
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
@@ -70,7 +75,7 @@ try {
     if (!isReal) writeRandomModel(defaultModelPath(), shapes[name as keyof typeof shapes]!, path);
     const { parameters } = trainingFacts(path);
     for (const count of cores) {
-      const { others, ...figures } = await measured(path, count);
+      const { others, ...figures } = await measured(path, count, isReal ? GEMMA_SETTINGS : {});
       const step = { shape: isReal ? `${name}, real` : name, parameters, cores: count, ...figures };
       rows.push({ step, others });
       if (values.write) writeTable();
@@ -103,6 +108,7 @@ export const MEASURED_STEPS: MeasuredSteps = ${JSON.stringify(steps, null, 2)};
 async function measured(
   path: string,
   count: number,
+  environment: Readonly<Record<string, string>>,
 ): Promise<StepFigures & { readonly peakBytes: number; readonly others: number | null }> {
   const service = await ownService({
     environment: {
@@ -110,6 +116,7 @@ async function measured(
       TRAINYARD_MODEL: path,
       TRAINYARD_MODEL_ID: 'measured',
       TRAINYARD_THREADS: String(count),
+      ...environment,
     },
   });
   try {
