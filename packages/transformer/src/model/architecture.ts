@@ -9,7 +9,7 @@ import {
   type ModelFile,
 } from './architecture-limits.ts';
 import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
-import { EXPERT_TENSORS, type Experts, expertsIn, ROUTER_TENSOR } from './experts.ts';
+import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, type Experts, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -417,11 +417,12 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
       check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
     }
     if (architecture.experts === null) continue;
-    const { count, feedForwardSize } = architecture.experts;
+    const { count } = architecture.experts;
     check(`${prefix}${ROUTER_TENSOR}`, [hiddenSize, count]);
-    check(`${prefix}${EXPERT_TENSORS.gate}`, [hiddenSize, feedForwardSize, count]);
-    check(`${prefix}${EXPERT_TENSORS.up}`, [hiddenSize, feedForwardSize, count]);
-    check(`${prefix}${EXPERT_TENSORS.down}`, [feedForwardSize, hiddenSize, count]);
+    for (const matrix of EXPERT_MATRICES) {
+      const dims = expertDims(architecture, matrix);
+      check(`${prefix}${EXPERT_TENSORS[matrix]}`, [dims.in, dims.out, count]);
+    }
   }
 }
 
