@@ -38,18 +38,16 @@ let piece = new Uint8Array(0);
  * @throws {NativeError} `native.gguf_malformed` if the file has become shorter, or ggml cannot expand the type
  */
 export function readValues(place: TensorPlace, first: number, into: Float32Array): void {
-  const { path, descriptor, offset, typeId, numValues } = place;
+  const { path, descriptor, offset, typeId } = partOfTensor(place, first, into.length);
   const type = TENSOR_TYPES.get(typeId)!;
   const { blockBytes, blockLength } = type;
-  assert(first >= 0 && first + into.length <= numValues, `values ${first} to ${first + into.length} of ${numValues}`);
-  assert(first % blockLength === 0 && into.length % blockLength === 0, `whole blocks of ${blockLength} values`);
   const most = blockLength * Math.max(1, Math.floor(PIECE_VALUES / blockLength));
   for (let done = 0; done < into.length;) {
     const count = Math.min(most, into.length - done);
     const sizeBytes = (count / blockLength) * blockBytes;
     if (piece.length < sizeBytes) piece = new Uint8Array((most / blockLength) * blockBytes);
     const bytes = piece.subarray(0, sizeBytes);
-    readFully(descriptor, bytes, offset + ((first + done) / blockLength) * blockBytes, path);
+    readFully(descriptor, bytes, offset + (done / blockLength) * blockBytes, path);
     dequantize(type, bytes, into.subarray(done, done + count));
     done += count;
   }
