@@ -2,13 +2,12 @@ import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { NORM_TENSORS, ROPE_FACTORS } from './architecture-limits.ts';
 import { defaultLora, linearDims } from './architecture.ts';
-import { EXPERT_TENSORS, type ExpertMatrix, expertsIn, ROUTER_TENSOR } from './experts.ts';
+import { EXPERT_TENSORS, expertDims, type ExpertMatrix, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
-import type { ProjectionName } from './projections.ts';
-import type { ByProjection, LinearRows } from './projections.ts';
+import type { ByProjection, LinearRows, ProjectionName } from './projections.ts';
 import {
   byProjection,
   PROJECTION_NAMES,
@@ -123,8 +122,9 @@ function readModel(
   architecture: Architecture,
   matricesOf: (layer: number) => BlockWeights['matrices'],
 ): ModelWeights {
-  const embedding = shared(file.readF32('token_embd.weight'));
-  const output = file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding;
+  const numValues = architecture.vocabSize * architecture.hiddenSize;
+  const embedding = readShared(file, 'token_embd.weight', numValues);
+  const output = file.tensors.has('output.weight') ? readShared(file, 'output.weight', numValues) : embedding;
   return { ...readRest(file, architecture, matricesOf, null), embedding, output };
 }
 
@@ -156,12 +156,15 @@ export function readExperts(
   layer: number,
   places: Pick<GgufFile, 'place'> | null,
 ): ExpertWeights | null {
-  if (expertsIn(architecture, layer) === null) return null;
-  const read = (tensor: string) => shared(file.readF32(`blk.${layer}.${tensor}`));
-  const matrix = (name: ExpertMatrix) =>
-    places === null ? read(EXPERT_TENSORS[name]) : places.place(`blk.${layer}.${EXPERT_TENSORS[name]}`);
+  const experts = expertsIn(architecture, layer);
+  if (experts === null) return null;
+  const matrix = (name: ExpertMatrix) => {
+    const dims = expertDims(architecture, name);
+    const tensor = `blk.${layer}.${EXPERT_TENSORS[name]}`;
+    return places === null ? readShared(file, tensor, experts.count * dims.in * dims.out) : places.place(tensor);
+  };
   return {
-    router: read(ROUTER_TENSOR),
+    router: readShared(file, `blk.${layer}.${ROUTER_TENSOR}`, experts.count * architecture.hiddenSize),
     matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
   };
 }
@@ -285,8 +288,5 @@ function joined(parts: readonly Float32Array[]): Float32Array {
   return result;
 }
 
-function shared(values: Float32Array): Float32Array {
-  const result = sharedFloats(values.length);
-  result.set(values);
-  return result;
-}
+const readShared = (file: FloatFile, name: string, numValues: number): Float32Array =>
+  file.readF32(name, sharedFloats(numValues));
