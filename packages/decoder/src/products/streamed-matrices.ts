@@ -13,11 +13,10 @@ export class StreamedMatrices {
 
   /** @param file closed with this object @throws {UnsupportedModelError} for rows that the kernels cannot multiply */
   constructor(file: GgufFile, architecture: Architecture) {
-    const { hiddenSize, numLayers } = architecture;
     this.#file = file;
-    this.layers = Array.from({ length: numLayers }, (_, layer) => fileMatrices(file, architecture, layer));
+    this.layers = fileMatrices(file, architecture);
     const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';
-    this.head = plainFileMatrix(file.place(tensor), hiddenSize);
+    this.head = plainFileMatrix(file.place(tensor), architecture.hiddenSize);
     const odd = this.all.find((matrix) => !ExpandedProducts.fits(matrix));
     if (odd !== undefined)
       throw new UnsupportedModelError(

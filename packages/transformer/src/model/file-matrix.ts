@@ -1,6 +1,6 @@
 import { partOfTensor, readValues, type GgufFile, type TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
+import { linearDims, linearNames } from './architecture.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import { toInterleaved } from './head-permutation.ts';
 import type { LinearName } from './lora-config.ts';
@@ -38,35 +38,26 @@ const PIECE_VALUES = 1 << 16;
 
 let piece = new Float32Array(0);
 
-/** Matrices of a block. */
-export function fileMatrices(
-  file: Pick<GgufFile, 'place'>,
-  architecture: Architecture,
-  layer: number,
-): ByProjection<FileMatrix> {
-  return byProjection(projectionsIn(architecture, layer), (projection) =>
-    fileMatrix(file, architecture, { layer, projection }),
+/** Matrices of all blocks: linear layers of a projection, stacked; q and k in half-rotation order. */
+export function fileMatrices(file: Pick<GgufFile, 'place'>, architecture: Architecture): ByProjection<FileMatrix>[] {
+  const orders = new Map(linearNames(architecture).map((linear) => [linear, halfRotationRows(architecture, linear)]));
+  const matrix = (layer: number, projection: ProjectionName): FileMatrix => {
+    const { in: columns, out: rows } = projectionDims(architecture, projection);
+    const parts = projectionParts(architecture, projection).map(({ linear, firstRow, numRows }): FileRows => {
+      const targets = orders.get(linear)!;
+      const place = file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`);
+      return {
+        place: partOfTensor(place, firstRow * columns, numRows * columns),
+        numRows,
+        targets,
+        numTogether: targets === null ? 1 : architecture.headSize,
+      };
+    });
+    return { rows, columns, parts };
+  };
+  return Array.from({ length: architecture.numLayers }, (_, layer) =>
+    byProjection(projectionsIn(architecture, layer), (projection) => matrix(layer, projection)),
   );
-}
-
-/** Linear layers of a projection, stacked; q and k in half-rotation order. */
-function fileMatrix(
-  file: Pick<GgufFile, 'place'>,
-  architecture: Architecture,
-  { layer, projection }: { readonly layer: number; readonly projection: ProjectionName },
-): FileMatrix {
-  const { in: columns } = projectionDims(architecture, projection);
-  const parts = projectionParts(architecture, projection).map(({ linear, firstRow, numRows }): FileRows => {
-    const targets = halfRotationRows(architecture, linear);
-    const place = file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`);
-    return {
-      place: partOfTensor(place, firstRow * columns, numRows * columns),
-      numRows,
-      targets,
-      numTogether: targets === null ? 1 : architecture.headSize,
-    };
-  });
-  return { rows: parts.reduce((sum, { numRows }) => sum + numRows, 0), columns, parts };
 }
 
 /** A matrix with the rows of a tensor. @param place in a file, or in shared memory */

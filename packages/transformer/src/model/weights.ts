@@ -108,7 +108,7 @@ export function streamWeights(
     ...readRest(file, architecture, (layer) => emptyMatrices(architecture, layer), file),
     embedding,
     output: file.tensors.has('output.weight') ? file.place('output.weight') : embedding,
-    files: Array.from({ length: architecture.numLayers }, (_, layer) => fileMatrices(file, architecture, layer)),
+    files: fileMatrices(file, architecture),
   };
 }
 
