@@ -38,20 +38,17 @@ export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
 /** A unit is some groups of weight rows, which are result columns. */
 export class ProductWork {
   readonly #cells: Float64Array;
-  readonly #kernels: readonly (readonly ProductKernel[])[];
-  readonly #native: ProductKernels | null;
+  readonly #kernels: readonly (readonly ProductKernel[])[] | ProductKernels;
 
   constructor({ memory, cells, instructions }: ProductWorkData) {
     this.#cells = cells;
-    this.#native = instructions === null ? null : new ProductKernels(memory.buffer, cells, instructions);
-    const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(quantisedModule()), memory);
-    this.#kernels = FORMATS.map((format) =>
-      Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => kernels[kernelName(format, i + 1)]!),
-    );
+    this.#kernels =
+      instructions === null ? wasmKernels(memory) : new ProductKernels(memory.buffer, cells, instructions);
   }
 
   compute(unit: number): void {
-    if (this.#native !== null) return this.#native.addProduct(unit);
+    const kernels = this.#kernels;
+    if (kernels instanceof ProductKernels) return kernels.addProduct(unit);
     const cells = this.#cells;
     const value = (name: keyof typeof PRODUCT_CELL): number => cells[PRODUCT_CELL[name]]!;
     const [format, xRowBytes, yRowBytes] = [value('format'), value('xRowBytes'), value('yRowBytes')];
@@ -62,7 +59,7 @@ export class ProductWork {
     const y = value('y') + 4 * GROUP_ROWS * first;
     const numRows = value('numRows');
     for (let row = 0; row < numRows; row += MAX_KERNEL_ROWS) {
-      this.#kernels[format]![Math.min(MAX_KERNEL_ROWS, numRows - row) - 1]!(
+      kernels[format]![Math.min(MAX_KERNEL_ROWS, numRows - row) - 1]!(
         value('x') + row * xRowBytes,
         xRowBytes,
         y + row * yRowBytes,
@@ -72,4 +69,12 @@ export class ProductWork {
       );
     }
   }
+}
+
+/** Kernels by format and by number of rows, from one on. */
+function wasmKernels(memory: SharedWasmMemory): ProductKernel[][] {
+  const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(quantisedModule()), memory);
+  return FORMATS.map((format) =>
+    Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => kernels[kernelName(format, i + 1)]!),
+  );
 }
