@@ -74,7 +74,7 @@ function predicted(modelPath: string, weights: WeightsMode, numTokens: number): 
   const { numLayers, numKvHeads, headSize } = readArchitecture(file);
   const cacheBytes = 2 * 4 * numLayers * numKvHeads * headSize * numTokens;
   const training = predictTraining(modelPath, { weights, numThreads: 2, numTokens })!;
-  return SERVICE_BYTES + leastSamplingBytes(file, weights) + cacheBytes + totalTrainingBytes(training.memory);
+  return SERVICE_BYTES + leastSamplingBytes(file)[weights] + cacheBytes + totalTrainingBytes(training.memory);
 }
 
 const nameOf = (pid: number): string =>

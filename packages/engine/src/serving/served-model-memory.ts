@@ -64,7 +64,9 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
     contextLength: Math.min(contextLimit(file), contextLength),
     memory: {
       weightBytes:
-        served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices, mode),
+        served.runner === 'llama'
+          ? statSync(served.path).size
+          : graphWeightBytes(file, readArchitecture(file), { matrices: served.matrices, mode }),
       cacheBytes: sizeBytes,
       processBytes:
         RUNTIME_BYTES +
@@ -75,8 +77,12 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
 }
 
 /** Memory of the process of a model of the graphs in single precision, without keys and values, bytes. */
-export const leastSamplingBytes = (file: GgufFile, weights: WeightsMode): number =>
-  RUNTIME_BYTES + readArchitecture(file).vocabSize * LOGIT_BYTES_PER_TOKEN + graphWeightBytes(file, 'f32', weights);
+export function leastSamplingBytes(file: GgufFile): Readonly<Record<WeightsMode, number>> {
+  const architecture = readArchitecture(file);
+  const others = RUNTIME_BYTES + architecture.vocabSize * LOGIT_BYTES_PER_TOKEN;
+  const weightBytes = (mode: WeightsMode) => graphWeightBytes(file, architecture, { matrices: 'f32', mode });
+  return { resident: others + weightBytes('resident'), streamed: others + weightBytes('streamed') };
+}
 
 /** Routers, which are in memory also if experts are not, and the rows of a batch by expert. */
 function routingBytes({ hiddenSize, numLayers, experts }: Architecture): number {
@@ -86,19 +92,22 @@ function routingBytes({ hiddenSize, numLayers, experts }: Architecture): number 
 }
 
 /**
- * Streamed, only quantised weights for batches of few rows, and parts of experts. In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
- * head exists twice. In bf16 everything but the embedding takes half.
+ * Streamed, only quantised weights for batches of few rows, and parts of experts. In single precision all weights,
+ * plus quantised ones for batches of few rows; an embedding that is also the head exists twice. In bf16 everything but
+ * the embedding takes half.
  */
-function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16', weights: WeightsMode): number {
+function graphWeightBytes(
+  file: GgufFile,
+  architecture: Architecture,
+  { matrices, mode }: { readonly matrices: 'f32' | 'bf16'; readonly mode: WeightsMode },
+): number {
   const { tensors } = file;
-  if (matrices === 'f32' && weights === 'streamed') {
-    const architecture = readArchitecture(file);
+  if (matrices === 'f32' && mode === 'streamed')
     return QuantisedWeights.bytesOf(file, architecture) + routingBytes(architecture);
-  }
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const embedding = sizeOf('token_embd.weight');
   const head = tensors.has('output.weight') ? 0 : embedding;
   const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), head);
   if (matrices === 'bf16') return embedding + (all - embedding) / 2;
-  return all + QuantisedWeights.bytesOf(file, readArchitecture(file));
+  return all + QuantisedWeights.bytesOf(file, architecture);
 }

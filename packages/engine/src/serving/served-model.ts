@@ -92,7 +92,6 @@ export class ServedModel implements Disposable {
 
 /** @throws {RangeError} with the need, the free memory and the remedy */
 function requireMemory(file: GgufFile, weights: WeightsMode): void {
-  const needs = { resident: leastSamplingBytes(file, 'resident'), streamed: leastSamplingBytes(file, 'streamed') };
-  const problem = memoryProblem(weights, needs);
+  const problem = memoryProblem(weights, leastSamplingBytes(file));
   if (problem !== null) throw new RangeError(`cannot load ${basename(file.path)}: ${problem}`);
 }
