@@ -1,7 +1,6 @@
-import assert from 'node:assert/strict';
 import type { KoffiFunc } from 'koffi';
 import { addressOf } from '../binding/address-of.ts';
-import { kernelInstructionSets, kernelLibrary, type InstructionSet } from './kernel-library.ts';
+import { bindKernel, kernelInstructionSets, type InstructionSet } from './kernel-library.ts';
 
 /** Fields of `struct plan` of `attention.c` after the memory's address, in its order. Places are bytes. */
 const FIELDS = [
@@ -51,16 +50,10 @@ export class AttentionKernels {
 
   /** @param memory must not move @param instructions of {@link instructionSetsFor} */
   constructor(memory: SharedArrayBuffer, plan: AttentionPlan, instructions: InstructionSet) {
-    const library = kernelLibrary();
-    assert(library !== null, 'no kernels are built for this platform');
     const head = ['uintptr_t', 'uint32', 'uint32', 'int32'];
-    const bind = <Numbers extends number[]>(name: string, numNumbers: number) => {
-      const numbers = Array.from({ length: numNumbers }, () => 'int32');
-      return library.handle.func(`attend_${name}_${instructions}`, 'void', [...head, ...numbers]) as Kernel<Numbers>;
-    };
-    this.#tiles = bind('tiles', 2);
-    this.#rows = bind('rows', 3);
-    this.#window = bind('window', 3);
+    this.#tiles = bindKernel('attend_tiles', [...head, 'int32', 'int32'], instructions);
+    this.#rows = bindKernel('attend_rows', [...head, 'int32', 'int32', 'int32'], instructions);
+    this.#window = bindKernel('attend_window', [...head, 'int32', 'int32', 'int32'], instructions);
     this.#memory = new Uint8Array(memory);
     // On a buffer of its own, which does not move.
     this.#plan = new BigInt64Array(new ArrayBuffer(8 * (1 + FIELDS.length)));

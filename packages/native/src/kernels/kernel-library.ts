@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { KoffiFunc, LibraryHandle } from 'koffi';
@@ -28,6 +29,24 @@ export function kernelLibrary(): KernelLibrary | null {
 
 /** Instruction sets of this machine that kernels are built for, the widest first. */
 export const kernelInstructionSets = (): readonly InstructionSet[] => kernelLibrary()?.instructionSets ?? [];
+
+/**
+ * Binds a kernel.
+ *
+ * @param name without the instruction set
+ * @param instructions of {@link kernelInstructionSets}
+ */
+export function bindKernel<Parameters extends unknown[]>(
+  name: string,
+  parameters: readonly string[],
+  instructions: InstructionSet,
+): KoffiFunc<(...parameters: Parameters) => void> {
+  const library = kernelLibrary();
+  assert(library !== null, 'no kernels are built for this platform');
+  return library.handle.func(`${name}_${instructions}`, 'void', [...parameters]) as KoffiFunc<
+    (...parameters: Parameters) => void
+  >;
+}
 
 /** @returns path of the build for a platform, which may not exist */
 export function kernelPath(platform: string = process.platform, arch: string = process.arch): string {

@@ -1,7 +1,6 @@
-import assert from 'node:assert/strict';
 import type { KoffiFunc } from 'koffi';
 import { addressOf } from '../binding/address-of.ts';
-import { kernelLibrary, type InstructionSet } from './kernel-library.ts';
+import { bindKernel, type InstructionSet } from './kernel-library.ts';
 
 type ProductKernel = KoffiFunc<(memory: bigint, cells: bigint, unit: number) => void>;
 
@@ -18,13 +17,7 @@ export class ProductKernels {
    * @param instructions of {@link kernelInstructionSets}
    */
   constructor(memory: SharedArrayBuffer, cells: Float64Array<SharedArrayBuffer>, instructions: InstructionSet) {
-    const library = kernelLibrary();
-    assert(library !== null, 'no kernels are built for this platform');
-    this.#addProduct = library.handle.func(`add_product_${instructions}`, 'void', [
-      'uintptr_t',
-      'uintptr_t',
-      'int32',
-    ]) as ProductKernel;
+    this.#addProduct = bindKernel('add_product', ['uintptr_t', 'uintptr_t', 'int32'], instructions);
     this.#memory = new Uint8Array(memory);
     this.#cells = cells;
     this.#places = [addressOf(this.#memory), addressOf(this.#cells)];
