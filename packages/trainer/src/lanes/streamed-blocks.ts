@@ -18,6 +18,8 @@ import { equalPieces } from '../model/token-range.ts';
 export interface StreamedBlocks {
   readonly numLanes: number;
   readonly layers: readonly ByProjection<StreamedMatrix>[];
+  /** Each projection of the first block that has it: blocks of one kind are equal. */
+  readonly shapes: ByProjection<StreamedMatrix>;
 }
 
 interface StreamedMatrix {
@@ -36,12 +38,11 @@ export function streamedBlocks({ files, blocks }: StreamedWeights, numLanes: num
   const layers = files.map((matrices, layer) =>
     byProjection(namesOf(matrices), (name) => ({ matrix: matrices[name]!, b: blocks[layer]!.matrices[name]!.data })),
   );
-  return { numLanes, layers };
+  return { numLanes, layers, shapes: Object.assign({}, ...layers.toReversed()) as ByProjection<StreamedMatrix> };
 }
 
 /** Buffers of a pass. */
-export function weightBuffers({ layers }: StreamedBlocks, workspace: Workspace): WeightBuffers {
-  const shapes = shapesOf(layers);
+export function weightBuffers({ shapes }: StreamedBlocks, workspace: Workspace): WeightBuffers {
   const buffer = (index: WeightBuffer) =>
     byProjection(namesOf(shapes), (name) => {
       const { matrix, b } = shapes[name]!;
@@ -70,8 +71,7 @@ export function expansionPieces(
 }
 
 /** Inputs of the graphs. */
-export function bufferFeeds({ layers }: StreamedBlocks, buffer: ByProjection<Float32Array>): Tensors {
-  const shapes = shapesOf(layers);
+export function bufferFeeds({ shapes }: StreamedBlocks, buffer: ByProjection<Float32Array>): Tensors {
   const entries = namesOf(shapes).map((name) => {
     const { rows } = shapes[name]!.matrix;
     return [weightName(name), float32(buffer[name]!, [rows, buffer[name]!.length / rows])] as const;
@@ -81,10 +81,6 @@ export function bufferFeeds({ layers }: StreamedBlocks, buffer: ByProjection<Flo
 
 const namesOf = (parts: ByProjection<unknown>): ProjectionName[] =>
   PROJECTION_NAMES.filter((name) => parts[name] !== undefined);
-
-/** Each projection of the first block that has it: blocks of one kind are equal. */
-const shapesOf = (layers: StreamedBlocks['layers']): ByProjection<StreamedMatrix> =>
-  Object.assign({}, ...layers.toReversed()) as ByProjection<StreamedMatrix>;
 
 function projectionsOf(kind: TokenOperation['kind']): readonly ProjectionName[] {
   switch (kind) {
