@@ -13,7 +13,6 @@ import {
   outputNormName,
   queryKeyNormName,
   type InputName,
-  inputOf,
   INPUTS,
   inputsIn,
   linearDims,
@@ -23,7 +22,6 @@ import {
   moduleShape,
   type ProjectionName,
   projectionParts,
-  projectionsIn,
   ROUTER_NAME,
   sharedFloats,
   weightName,
@@ -48,8 +46,16 @@ export type AdapterGradients = NamedArrays;
 
 type NamedVectors = Readonly<Record<string, Float32Array>>;
 
+/** Place of an `a` in the joint one of its input; rows beyond its rank are 0. */
+interface JointPlace {
+  readonly input: InputName;
+  readonly a: LoraTensor;
+  readonly at: number;
+}
+
 /** Place of a `b`, or of some rows of it, after its projection's weights. */
 interface AdapterPlace {
+  readonly b: LoraTensor;
   readonly projection: ProjectionName;
   readonly firstRow: number;
   /** Rows of the `b` that this projection has. */
@@ -83,33 +89,28 @@ function normsOf({
 /** One block's adapter in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
   readonly #lora: LoraParameters;
-  readonly #tensors: ReadonlyMap<string, LoraTensor>;
   readonly #inputs: readonly InputName[];
   readonly #hiddenSize: number;
   readonly #matrices: ByProjection<WideMatrix>;
   readonly #joint = new Map<InputName, NamedArrays[string]>();
+  readonly #jointPlaces: JointPlace[] = [];
   /** Places of each `b`: one, or one per projection for a fused linear layer. */
-  readonly #places: readonly (AdapterPlace & { readonly linear: LinearName })[];
+  readonly #places: AdapterPlace[] = [];
 
   constructor(architecture: Architecture, matrices: ByProjection<WideMatrix>, lora: LoraParameters, layer: number) {
     this.#lora = lora;
     this.#matrices = matrices;
-    this.#tensors = new Map(
-      lora.tensors
-        .filter((tensor) => tensor.layer === layer)
-        .map((tensor) => [`${tensor.linear}.${tensor.half}`, tensor]),
-    );
     this.#inputs = inputsIn(architecture, layer);
     this.#hiddenSize = architecture.hiddenSize;
-    for (const projection of projectionsIn(architecture, layer))
-      matrices[projection]!.reserve(lowWidth(inputOf(projection), lora.config));
     for (const input of this.#inputs) {
+      const width = lowWidth(input, lora.config);
+      for (const projection of INPUTS[input]) matrices[projection]!.reserve(width);
       const [first] = adaptedLinears(input, lora.config);
       if (first === undefined) continue;
-      const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
+      const dims = [width, linearDims(architecture, first).in];
       this.#joint.set(input, { data: sharedFloats(dims[0]! * dims[1]!), dims });
+      this.#findPlaces(architecture, layer, input);
     }
-    this.#places = this.#findPlaces(architecture, layer);
   }
 
   adapts(input: InputName): boolean {
@@ -118,13 +119,13 @@ export class BlockAdapter {
 
   /** @param withoutAdapter writes zeros for `a`: the columns of `b` then add exactly 0 */
   load(withoutAdapter: boolean): void {
-    for (const [input, { data }] of this.#joint) {
-      if (withoutAdapter) data.fill(0);
-      else this.#eachFirst(input, ({ value }, at) => data.set(value, at));
+    if (withoutAdapter) {
+      for (const { data } of this.#joint.values()) data.fill(0);
+      return;
     }
-    if (withoutAdapter) return;
-    for (const { linear, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale } of this.#places) {
-      const { value } = this.#tensor(linear, 'b');
+    for (const { input, a, at } of this.#jointPlaces) this.#joint.get(input)!.data.set(a.value, at);
+    for (const { b, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale } of this.#places) {
+      const { value } = b;
       const { data, width, columns } = this.#matrices[projection]!;
       for (let row = 0; row < ownRows.count; row++) {
         const to = (firstRow + row) * width + columns + firstColumn;
@@ -203,14 +204,13 @@ export class BlockAdapter {
 
   /** Adds to the adapter's gradients. @param parts those of `b` at the base scale */
   addGradients(parts: AdapterGradients): void {
-    for (const input of this.#joint.keys()) {
+    for (const { input, a, at } of this.#jointPlaces) {
+      const { gradient } = a;
       const { data: values } = parts[gradientName(adapterName(input, 'a'))]!;
-      this.#eachFirst(input, ({ gradient }, at) => {
-        for (let i = 0; i < gradient.length; i++) gradient[i]! += values[at + i]!;
-      });
+      for (let i = 0; i < gradient.length; i++) gradient[i]! += values[at + i]!;
     }
-    for (const { linear, projection, firstRow, ownRows, firstColumn, rank, width, scale } of this.#places) {
-      const { gradient } = this.#tensor(linear, 'b');
+    for (const { b, projection, firstRow, ownRows, firstColumn, rank, width, scale } of this.#places) {
+      const { gradient } = b;
       const { data: values } = parts[gradientName(adapterName(projection, 'b'))]!;
       const factor = scale / baseScale(this.#lora.config);
       for (let row = 0; row < ownRows.count; row++) {
@@ -221,35 +221,31 @@ export class BlockAdapter {
     }
   }
 
-  /** Visits each `a` of an input with its place in the joint one; rows beyond its rank are 0. */
-  #eachFirst(input: InputName, visit: (a: LoraTensor, at: number) => void): void {
-    adaptedLinears(input, this.#lora.config).reduce((at, linear) => {
-      const a = this.#tensor(linear, 'a');
-      visit(a, at);
-      return at + graphRank(this.#lora.config, linear) * a.dims[1];
-    }, 0);
-  }
-
-  #findPlaces(architecture: Architecture, layer: number): (AdapterPlace & { readonly linear: LinearName })[] {
-    const { config } = this.#lora;
-    return projectionsIn(architecture, layer).flatMap((projection) => {
-      const adapted = adaptedLinears(inputOf(projection), config);
-      const width = lowWidth(inputOf(projection), config);
+  /** The adapters' columns are in the order of their rows in the joint `a`. */
+  #findPlaces(architecture: Architecture, layer: number, input: InputName): void {
+    const { config, tensors } = this.#lora;
+    const tensorOf = (linear: LinearName, half: LoraHalf) =>
+      tensors.find((tensor) => tensor.layer === layer && tensor.linear === linear && tensor.half === half)!;
+    const columns = new Map<LinearName, Pick<AdapterPlace, 'firstColumn' | 'numColumns'>>();
+    let width = 0;
+    for (const linear of adaptedLinears(input, config)) {
+      const a = tensorOf(linear, 'a');
+      const numColumns = graphRank(config, linear);
+      this.#jointPlaces.push({ input, a, at: width * a.dims[1] });
+      columns.set(linear, { firstColumn: width, numColumns });
+      width += numColumns;
+    }
+    for (const projection of INPUTS[input]) {
       let firstRow = 0;
-      return projectionParts(architecture, projection).flatMap(({ linear, ...rows }) => {
-        const before = adapted.slice(0, adapted.indexOf(linear));
-        const firstColumn = before.reduce((sum, other) => sum + graphRank(config, other), 0);
-        const { rank, scale } = moduleShape(config, layer, linear);
-        const numColumns = graphRank(config, linear);
+      for (const { linear, ...rows } of projectionParts(architecture, projection)) {
+        const own = columns.get(linear);
         const ownRows = { first: rows.firstRow, count: rows.numRows };
-        const place = { linear, projection, firstRow, ownRows, firstColumn, rank, numColumns, scale, width };
+        if (own !== undefined) {
+          const { rank, scale } = moduleShape(config, layer, linear);
+          this.#places.push({ b: tensorOf(linear, 'b'), projection, firstRow, ownRows, ...own, rank, scale, width });
+        }
         firstRow += rows.numRows;
-        return adapted.includes(linear) ? [place] : [];
-      });
-    });
-  }
-
-  #tensor(linear: LinearName, half: LoraHalf): LoraTensor {
-    return this.#tensors.get(`${linear}.${half}`)!;
+      }
+    }
   }
 }
