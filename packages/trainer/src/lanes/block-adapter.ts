@@ -145,22 +145,16 @@ export class BlockAdapter {
   parameters(weights: BlockWeights, isStreamed: boolean): BlockParameters {
     const norms = normsOf(weights);
     const { experts } = weights;
-    const output = this.#arrays(weights, isStreamed, {
-      inputs: this.#inputs.filter((name) => name !== 'attention'),
-      norms: norms.output,
-    });
+    const hidden = this.#hiddenSize;
+    const inputs = this.#inputs.filter((name) => name !== 'attention');
     return {
       attentionInput: this.#arrays(weights, isStreamed, { inputs: ['attention'], norms: norms.attentionInput }),
-      output:
-        experts === null
-          ? output
-          : {
-              ...output,
-              [ROUTER_NAME]: {
-                data: experts.router,
-                dims: [experts.router.length / this.#hiddenSize, this.#hiddenSize],
-              },
-            },
+      output: {
+        ...this.#arrays(weights, isStreamed, { inputs, norms: norms.output }),
+        ...(experts !== null && {
+          [ROUTER_NAME]: { data: experts.router, dims: [experts.router.length / hidden, hidden] },
+        }),
+      },
       experts: experts?.matrices ?? null,
     };
   }
