@@ -82,8 +82,7 @@ class BatchList {
   }
 
   add(rendered: RenderedExample): void {
-    const { numTrajectories: numKept = 0, numDropped = 0 } = this.batches.at(-1) ?? {};
-    if (this.#numTrajectories === 0 || numKept + numDropped === this.#batchSize)
+    if (this.#numTrajectories % this.#batchSize === 0)
       this.batches.push({ sequences: [], numTrajectories: 0, numDropped: 0 });
     const batch = this.batches.at(-1)!;
     this.#numTrajectories++;
