@@ -104,7 +104,7 @@ export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPla
     measured.set(numTaken, measures);
     parts.emit({ kind: 'held_out', numSteps: numTaken, measures });
   };
-  for (const [index, metrics] of [...stepMetrics].entries()) {
+  for (const [index, metrics] of stepMetrics.entries()) {
     await measureAfter(index);
     emit(index, metrics);
   }

@@ -85,14 +85,15 @@ function measureOf(
   { config, ...parts }: SftStepParts,
   numSteps: number,
 ): (numTaken: number) => Promise<HeldOutMeasures | null> {
-  const rows = heldOut === null ? [] : batchRows(heldOut.batch, config);
+  if (heldOut === null) return async () => null;
+  const { batch } = heldOut;
+  const rows = batchRows(batch, config);
   return async (numTaken) => {
     if (rows.length === 0 || !isMeasuredAfter(numTaken, numSteps, config)) return null;
     const started = performance.now();
     const { loss, numTokens } = await heldOutLoss(rows, parts);
     const seconds = (performance.now() - started) / 1000;
-    const { numTrajectories = 0 } = heldOut?.batch ?? {};
-    return { loss, num_trajectories: numTrajectories, num_trainable_tokens: numTokens, seconds };
+    return { loss, num_trajectories: batch.numTrajectories, num_trainable_tokens: numTokens, seconds };
   };
 }
 
