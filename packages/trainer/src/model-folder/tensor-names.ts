@@ -1,4 +1,14 @@
-import { type Architecture, EXPERT_MATRICES, EXPERT_TENSORS } from '@trainyard/transformer';
+import {
+  type Architecture,
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  FUSED_LINEAR_NAMES,
+  GGUF_LINEARS,
+  LINEAR_NAMES,
+  type LinearName,
+  parentModule,
+  targetModule,
+} from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 
 /** Tensors outside the blocks. */
@@ -8,19 +18,18 @@ const OUTER: Readonly<Record<string, string>> = {
   'output.weight': 'lm_head.weight',
 };
 
+const linearParts = (linears: readonly LinearName[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    linears.map((linear) => [GGUF_LINEARS[linear], `${parentModule(linear)}.${targetModule(linear)}`]),
+  );
+
 /** Parts of a block. */
 const PARTS: Readonly<Record<string, string>> = {
+  ...linearParts(LINEAR_NAMES),
   attn_norm: 'input_layernorm',
-  attn_q: 'self_attn.q_proj',
-  attn_k: 'self_attn.k_proj',
-  attn_v: 'self_attn.v_proj',
-  attn_output: 'self_attn.o_proj',
   attn_q_norm: 'self_attn.q_norm',
   attn_k_norm: 'self_attn.k_norm',
   ffn_norm: 'post_attention_layernorm',
-  ffn_gate: 'mlp.gate_proj',
-  ffn_up: 'mlp.up_proj',
-  ffn_down: 'mlp.down_proj',
   ffn_gate_inp: 'mlp.gate',
   post_attention_norm: 'post_attention_layernorm',
   post_ffw_norm: 'post_feedforward_layernorm',
@@ -32,14 +41,11 @@ const PARTS_WITH_FOUR_NORMS: Readonly<Record<string, string>> = {
   ffn_norm: 'pre_feedforward_layernorm',
 };
 
-/** The same with fused layers. */
+/** Parts of a block with fused layers, which has fewer norms. */
 const PARTS_WITH_FUSED_LINEARS: Readonly<Record<string, string>> = {
+  ...linearParts(FUSED_LINEAR_NAMES),
   attn_norm: 'input_layernorm',
-  attn_qkv: 'self_attn.qkv_proj',
-  attn_output: 'self_attn.o_proj',
   ffn_norm: 'post_attention_layernorm',
-  ffn_up: 'mlp.gate_up_proj',
-  ffn_down: 'mlp.down_proj',
 };
 
 function partsOf({ norms, hasFusedLinears }: NameTraits): Readonly<Record<string, string>> {

@@ -4,7 +4,12 @@ import {
   EXPERT_TENSORS,
   expertDims,
   expertsIn,
+  GGUF_LINEARS,
+  linearDims,
+  type LinearName,
+  linearsIn,
   NORM_TENSORS,
+  parentModule,
   queryKeyNormWidth,
   ROUTER_TENSOR,
 } from '@trainyard/transformer';
@@ -65,31 +70,31 @@ export const isSinglePrecision = (name: string, dims: readonly number[]): boolea
 interface BlockTensor {
   readonly part: string;
   readonly dims: readonly number[];
-  readonly heads?: number;
+  /** Absent: its rows stay. */
+  readonly heads?: number | undefined;
 }
 
 function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
   const { architecture, biases } = config;
-  const { hiddenSize: hidden, feedForwardSize: wide, headSize, numHeads, numKvHeads, norms } = architecture;
-  const [queries, keys] = [numHeads * headSize, numKvHeads * headSize];
-  const linear = (part: string, dims: readonly [out: number, inputs: number], hasBias: boolean): BlockTensor[] => [
-    { part: `${part}.weight`, dims },
-    ...(hasBias ? [{ part: `${part}.bias`, dims: [dims[0]] }] : []),
-  ];
-  const inHeads = (tensors: readonly BlockTensor[], heads: number) =>
-    architecture.hasInterleavedHeads ? tensors.map((tensor) => ({ ...tensor, heads })) : tensors;
+  const { hiddenSize: hidden, numHeads, numKvHeads, norms } = architecture;
+  const heads: Partial<Record<LinearName, number>> = architecture.hasInterleavedHeads
+    ? { q: numHeads, k: numKvHeads }
+    : {};
+  const linears = (parent: 'self_attn' | 'mlp', hasBias: (linear: LinearName) => boolean): BlockTensor[] =>
+    linearsIn(architecture, layer)
+      .filter((linear) => parentModule(linear) === parent)
+      .flatMap((linear) => {
+        const { out, in: inputs } = linearDims(architecture, linear);
+        const own = { heads: heads[linear] };
+        const part = GGUF_LINEARS[linear];
+        const bias = hasBias(linear) ? [{ part: `${part}.bias`, dims: [out], ...own }] : [];
+        return [{ part: `${part}.weight`, dims: [out, inputs], ...own }, ...bias];
+      });
   const norm = (place: 'before' | 'after', of: 'attention' | 'feedForward') =>
     norms[place] ? [{ part: `${NORM_TENSORS[place][of]}.weight`, dims: [hidden] }] : [];
   return [
     ...norm('before', 'attention'),
-    ...(architecture.hasFusedLinears
-      ? linear('attn_qkv', [queries + 2 * keys, hidden], false)
-      : [
-          ...inHeads(linear('attn_q', [queries, hidden], biases.qkv), numHeads),
-          ...inHeads(linear('attn_k', [keys, hidden], biases.qkv), numKvHeads),
-          ...linear('attn_v', [keys, hidden], biases.qkv),
-        ]),
-    ...linear('attn_output', [hidden, queries], biases.output),
+    ...linears('self_attn', (linear) => (linear === 'o' ? biases.output : biases.qkv)),
     ...(architecture.queryKeyNorm === null
       ? []
       : (['q', 'k'] as const).map((linear) => ({
@@ -98,17 +103,8 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
         }))),
     ...norm('after', 'attention'),
     ...norm('before', 'feedForward'),
-    ...(expertsIn(architecture, layer) === null
-      ? [
-          ...(architecture.hasFusedLinears
-            ? linear('ffn_up', [2 * wide, hidden], false)
-            : [
-                ...linear('ffn_gate', [wide, hidden], biases.feedForward),
-                ...linear('ffn_up', [wide, hidden], biases.feedForward),
-              ]),
-          ...linear('ffn_down', [hidden, wide], biases.feedForward),
-        ]
-      : expertTensors(architecture)),
+    ...linears('mlp', () => biases.feedForward),
+    ...(expertsIn(architecture, layer) === null ? [] : expertTensors(architecture)),
     ...norm('after', 'feedForward'),
   ];
 }
