@@ -65,13 +65,15 @@ export function folderConfig(fields: Fields): FolderConfig {
   const numLayers = whole(fields, 'num_hidden_layers', [1, 512]);
   const hasAttentionBias = family.hasQkvBias || (flag(fields, 'attention_bias') && !inGguf.hasFusedLinears);
   const rope = ropeOf(fields);
-  const rotatedSize = rotatedSizeOf({ ...fields, ...rope }, headSize, inGguf.ropeIsPartial);
-  const ropeBase = real({ ...fields, ...rope }, 'rope_theta', [1, 1e12], 10_000);
+  // Releases of transformers store these in different places.
+  const withRope = { ...fields, ...rope };
+  const rotatedSize = rotatedSizeOf(withRope, headSize, inGguf.ropeIsPartial);
+  const ropeBase = real(withRope, 'rope_theta', [1, 1e12], 10_000);
   const contextLength = whole(fields, 'max_position_embeddings', [1, 1 << 27]);
   const originalContext =
     family.originalContext === null
       ? null
-      : whole({ ...fields, ...rope }, 'original_max_position_embeddings', [2, 1 << 27], family.originalContext);
+      : whole(withRope, 'original_max_position_embeddings', [2, 1 << 27], family.originalContext);
   const ropeScaling = ropeScalingOf(rope, { contextLength, originalContext, rotatedSize });
   return {
     architecture: {
