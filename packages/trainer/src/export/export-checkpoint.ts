@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
-import { type Architecture, fileDigest, type LoraConfig, ROPE_FACTORS, streamWeights } from '@trainyard/transformer';
+import { type Architecture, fileDigest, type LoraConfig, streamWeights } from '@trainyard/transformer';
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
@@ -17,7 +17,6 @@ import { TrainerError } from '../contract/errors.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
-import type { ModelFacts } from './hugging-face-config.ts';
 import { llamaLogprobs } from './llama-logprobs.ts';
 import { writeMergedGguf } from './merged-gguf.ts';
 import { openMergedSafetensors, writeMergedSafetensors } from './merged-safetensors.ts';
@@ -168,7 +167,6 @@ async function exportMergedSafetensors(job: ExportJob, tokenIds: Int32Array): Pr
     contextLength: Number(source.metadata.get(`${architecture.name}.context_length`) ?? 0) || vocabulary.contextLength,
     bosTokenId: tokenizer.bosTokenId,
     eosTokenId: tokenizer.eosTokenId,
-    ropeFactors: longRopeFactors(source, architecture),
     hasTiedEmbeddings: !source.tensors.has('output.weight'),
   };
   const model = { source, architecture, facts, type };
@@ -181,12 +179,6 @@ async function exportMergedSafetensors(job: ExportJob, tokenIds: Int32Array): Pr
   } finally {
     written.close();
   }
-}
-
-export function longRopeFactors(source: GgufFile, { longRope }: Architecture): ModelFacts['ropeFactors'] {
-  if (longRope === null) return null;
-  const [short, long] = [ROPE_FACTORS.short, ROPE_FACTORS.long].map((name) => [...source.readF32(name)]);
-  return { short: short!, long: long! };
 }
 
 async function runByLlama(

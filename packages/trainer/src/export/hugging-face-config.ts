@@ -11,19 +11,20 @@ export interface ModelFacts {
   readonly contextLength: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
-  /** Factors of longrope; null without them. */
-  readonly ropeFactors: Readonly<Record<'short' | 'long', readonly number[]>> | null;
   /** True if the output matrix is the embedding. */
   readonly hasTiedEmbeddings: boolean;
 }
 
-function ropeScaling({ ropeScale, yarn }: Architecture, factors: ModelFacts['ropeFactors']): object | null {
+/** Factors of longrope. */
+export type LongRopeFactors = Readonly<Record<'short' | 'long', Float32Array>>;
+
+function ropeScaling({ ropeScale, yarn }: Architecture, factors: LongRopeFactors | null): object | null {
   // transformers wants no other members.
   if (factors !== null)
     return {
       type: 'longrope',
-      short_factor: factors.short.map(decimal),
-      long_factor: factors.long.map(decimal),
+      short_factor: Array.from(factors.short, decimal),
+      long_factor: Array.from(factors.long, decimal),
     };
   if (yarn === null) return ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale };
   return {
@@ -36,10 +37,17 @@ function ropeScaling({ ropeScale, yarn }: Architecture, factors: ModelFacts['rop
   };
 }
 
-/** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
-export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
-  const { name, rmsEpsilon } = architecture;
-  const { longRope } = architecture;
+/**
+ * @param ropeFactors null without longrope
+ * @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it
+ */
+export function huggingFaceConfig(
+  architecture: Architecture,
+  facts: ModelFacts,
+  ropeFactors: LongRopeFactors | null,
+  type: MergedType,
+): object {
+  const { name, rmsEpsilon, longRope } = architecture;
   const usual = longRope === null ? 1 : longRopeMagnitude(facts.contextLength, longRope.originalContext);
   const family = Math.abs((longRope?.magnitude ?? 1) - usual) < 1e-4 ? transformersFamily(architecture) : undefined;
   if (family === undefined) {
@@ -61,7 +69,7 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
     max_position_embeddings: facts.contextLength,
     rms_norm_eps: decimal(rmsEpsilon),
     rope_theta: decimal(architecture.ropeBase),
-    rope_scaling: ropeScaling(architecture, facts.ropeFactors),
+    rope_scaling: ropeScaling(architecture, ropeFactors),
     ...(longRope === null ? {} : { original_max_position_embeddings: longRope.originalContext }),
     ...family.fields(architecture),
     attention_dropout: 0,

@@ -38,7 +38,9 @@ export async function writeMergedSafetensors(
   weights: MergedWeights,
   options: ComputeOptions,
 ): Promise<void> {
-  const config = huggingFaceConfig(architecture, facts, type);
+  const { short, long } = ROPE_FACTORS;
+  const factors = architecture.longRope && { short: source.readF32(short), long: source.readF32(long) };
+  const config = huggingFaceConfig(architecture, facts, factors, type);
   const tensors = [
     ...[...source.tensors.values()]
       .filter(({ name }) => !FACTOR_TENSORS.includes(name))

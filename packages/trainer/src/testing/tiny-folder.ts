@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { type Architecture, readArchitecture } from '@trainyard/transformer';
 import { TINY_CHAT_TEMPLATE, tinyContextLength, writeTinyGguf } from '@trainyard/transformer/testing';
-import { longRopeFactors } from '../export/export-checkpoint.ts';
 import { MergedWeights, type MergedType } from '../export/merged-weights.ts';
 import { writeMergedSafetensors } from '../export/merged-safetensors.ts';
 import { tokenizerJson } from '../export/tokenizer-json.ts';
@@ -26,7 +25,6 @@ export async function writeTinyFolder(
     contextLength: tinyContextLength(architecture),
     bosTokenId: 257,
     eosTokenId: 258,
-    ropeFactors: longRopeFactors(source, architecture),
     hasTiedEmbeddings: isTied,
   };
   const model = { source, architecture: readArchitecture(source), facts, type };
