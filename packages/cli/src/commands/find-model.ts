@@ -10,6 +10,17 @@ export function fullNameOf({ entity, project, name }: ModelDetailsObject): strin
   return `${entity}/${project}/${name}`;
 }
 
+/** Full names of all models by id. */
+export async function modelNames(client: Trainyard): Promise<Map<string, string>> {
+  const models = await allModels(client).toArray();
+  return new Map(models.map((model) => [model.id, fullNameOf(model)]));
+}
+
+/** All models, archived ones included, in pages of the maximum size. */
+function allModels(client: Trainyard, query: { readonly project?: string } = {}) {
+  return client.models.list({ ...query, limit: 100, archived: 'included' });
+}
+
 /**
  * Finds a trained model by its id, or by its name with as many prefixes as make it unique; ignores a `:stepN`
  * suffix.
@@ -19,7 +30,7 @@ export function fullNameOf({ entity, project, name }: ModelDetailsObject): strin
 export async function findTrainedModel(client: Trainyard, requested: string): Promise<ModelDetailsObject> {
   const wanted = requested.replace(/:step\d+$/, '');
   const found: ModelDetailsObject[] = [];
-  for await (const model of client.models.list({ limit: 100, archived: 'included' })) {
+  for await (const model of allModels(client)) {
     const { id, project, name } = model;
     if ([id, name, `${project}/${name}`, fullNameOf(model)].includes(wanted)) found.push(model);
   }
@@ -37,7 +48,7 @@ export async function isModel(
   client: Trainyard,
   { entity, project, name }: { entity: string | null; project: string; name: string },
 ): Promise<boolean> {
-  for await (const model of client.models.list({ project, limit: 100, archived: 'included' }))
+  for await (const model of allModels(client, { project }))
     if (model.name === name && (entity === null || model.entity === entity)) return true;
   return false;
 }

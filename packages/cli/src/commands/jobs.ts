@@ -13,7 +13,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { type CellColour, type Column, tableFor } from '../terminal/table.ts';
 import { agoOf, durationOf } from '../terminal/times.ts';
-import { findTrainedModel, fullNameOf } from './find-model.ts';
+import { findTrainedModel, modelNames } from './find-model.ts';
 import { watchJob } from './watch-job.ts';
 
 type JobOptions = ServiceOptions & JsonOption;
@@ -66,11 +66,6 @@ function listCommand(): Command {
     else if (jobs.length === 0) process.stdout.write('no such job\n');
     else process.stdout.write(jobTable(jobs, await modelNames(client), client.now()));
   });
-}
-
-async function modelNames(client: Trainyard): Promise<ReadonlyMap<string, string>> {
-  const models = await client.models.list({ limit: 100, archived: 'included' }).toArray();
-  return new Map(models.map((model) => [model.id, fullNameOf(model)]));
 }
 
 function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string, string>, nowMs: number): string {

@@ -12,7 +12,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { cutTo, oneLine } from '../terminal/printable.ts';
 import { widthOf } from '../terminal/table.ts';
-import { findTrainedModel, fullNameOf } from './find-model.ts';
+import { findTrainedModel, fullNameOf, modelNames } from './find-model.ts';
 
 interface LogOptions extends ServiceOptions, JsonOption {
   readonly model?: string;
@@ -51,9 +51,7 @@ export function logsCommand(): Command {
   ]);
   return addServiceOptions(command, 'the events, one per line').action(async (options: LogOptions) => {
     const client = serviceClient(options);
-    const names = new Map<string, string>();
-    for await (const model of client.models.list({ limit: 100, archived: 'included' }))
-      names.set(model.id, fullNameOf(model));
+    const names = await modelNames(client);
     const query = options.model === undefined ? {} : { model_id: (await findTrainedModel(client, options.model)).id };
     const show = (event: ServiceEventObject) => {
       if (options.json === true) printJsonLine(event);
