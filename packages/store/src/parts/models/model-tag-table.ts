@@ -29,9 +29,8 @@ export class ModelTagTable {
       modelIds,
       (marks) => `select model_id, tag from model_tags where model_id in (${marks})`,
     );
-    const tags = new Map<string, string[]>();
-    for (const { model_id: modelId, tag } of rows) tags.set(modelId, [...(tags.get(modelId) ?? []), tag]);
+    const ofModels = Map.groupBy(rows, ({ model_id: modelId }) => modelId);
     // Databases compare texts in orders of their own.
-    return new Map(Array.from(tags, ([modelId, own]) => [modelId, own.toSorted()]));
+    return new Map(Array.from(ofModels, ([modelId, own]) => [modelId, own.map(({ tag }) => tag).toSorted()]));
   }
 }
