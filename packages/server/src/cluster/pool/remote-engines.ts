@@ -80,25 +80,7 @@ export class RemoteEngines implements InferenceBackend {
 
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
-    const models = this.#engines.facts.map(
-      ({
-        id,
-        contextLength,
-        vocabSize,
-        untrainable,
-        numLayers = null,
-        linears = null,
-        maxLoraRank = null,
-      }): BaseModel => ({
-        id,
-        contextLength,
-        vocabSize,
-        ...(untrainable === undefined ? {} : { untrainable }),
-        ...(numLayers === null ? {} : { numLayers }),
-        ...(linears === null ? {} : { linears }),
-        ...(maxLoraRank === null ? {} : { maxLoraRank }),
-      }),
-    );
+    const models = this.#engines.facts.map(({ tokenizer: _ofEngine, ...model }): BaseModel => model);
     return models.toSorted((a, b) => Number(b.id === defaultModel) - Number(a.id === defaultModel));
   }
 

@@ -17,12 +17,10 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
-interface TextOfGuest extends Pick<
-  ServedModel,
-  'architecture' | 'untrainable' | 'numLayers' | 'linears' | 'shortContext' | 'parameters'
-> {
-  readonly text: TextHalf;
-}
+/** Facts of the model file, which hold for any sampler. */
+type FileFacts = Omit<ServedModel, 'contextLength' | 'vocabSize' | 'tokenizer' | 'maxLoraRank' | 'warnings'>;
+
+type TextOfGuest = Omit<FileFacts, 'path'> & { readonly text: TextHalf };
 
 const openTextWithReason = async (...file: Parameters<typeof openTextOfFile>): Promise<TextOfGuest> => ({
   ...(await openTextOfFile(...file)),
@@ -64,15 +62,7 @@ export async function openGuest(
 async function standOn(
   backend: TokenBackend,
   text: TextHalf,
-  {
-    policy = 'priority',
-    ...file
-  }: Pick<
-    ServedModel,
-    'path' | 'architecture' | 'untrainable' | 'numLayers' | 'linears' | 'shortContext' | 'parameters'
-  > & {
-    policy?: SchedulingPolicy | undefined;
-  },
+  { policy = 'priority', ...file }: FileFacts & { policy?: SchedulingPolicy | undefined },
 ): Promise<OpenedText> {
   await backend.start();
   const { tokenizer } = text.prompt;
