@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { BUNDLE_VARIABLE } from './lib/bundled-programs.mjs';
+
 const ROOT = resolve(import.meta.dirname, '..');
 
 /**
@@ -10,7 +12,7 @@ const ROOT = resolve(import.meta.dirname, '..');
  * @param source its TypeScript file, relative to the repository
  */
 export function programPath(source: string): string {
-  const bundles = process.env['TRAINYARD_TEST_BUNDLE'];
+  const bundles = process.env[BUNDLE_VARIABLE];
   const bundled = join(bundles ?? ROOT, source.replace(/\.ts$/, '.js'));
   return bundles !== undefined && existsSync(bundled) ? bundled : join(ROOT, source);
 }

@@ -39,9 +39,10 @@ const isShortSet = filters.length === 0 && flags.size === 0;
 const isWhole = filters.length === 0 && flags.size > 0;
 const folder = makeTestFolder();
 try {
-  const first = await runCounted(projectsOf());
+  const environment = await preparedEnvironment();
+  const first = await runCounted(projectsOf(), environment);
   const alone = (/** @type {{ project: string, path: string }} */ { project, path }) =>
-    runCounted(['--project', project, '--no-file-parallelism', path]);
+    runCounted(['--project', project, '--no-file-parallelism', path], environment);
   const last = filters.length === 0 ? await runFailedAgain(first, alone) : { ...first, lines: [] };
   const { report: counts, exitCode } = last;
   const wantsPython = isWhole || filters.some((filter) => filter.includes('clients'));
@@ -82,33 +83,33 @@ function projectsOf() {
   return SHORT_SET.flatMap((name) => ['--project', flags.has('--rest') ? `!${name}` : name]);
 }
 
-/** @param {string[]} filters @returns {Promise<import('./lib/second-run.mjs').Outcome>} */
-async function runCounted(filters) {
-  const countsFile = join(folder, 'counts.json');
-  rmSync(countsFile, { force: true });
-  const exitCode = await runVitest(filters, countsFile);
-  return { report: readCounts(countsFile, exitCode), exitCode };
-}
-
-/** @param {string[]} filters @param {string} countsFile @returns {Promise<number>} */
-async function runVitest(filters, countsFile) {
-  const reporters = ['--reporter=default', `--reporter=${join(ROOT, 'scripts/lib/count-reporter.mjs')}`];
-  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
+/** Prepares the model and compiled sources. @returns {Promise<NodeJS.ProcessEnv>} */
+async function preparedEnvironment() {
   const models = prepareTestModel(ROOT, process.env, (line) => console.log(line));
   const bundle = isShortSet ? {} : { [BUNDLE_VARIABLE]: await bundlePrograms(ROOT) };
   compileSources();
+  return { ...process.env, ...models, ...bundle, ...PYTHON, NODE_COMPILE_CACHE: COMPILED, TMPDIR: folder };
+}
+
+/**
+ * @param {string[]} filters @param {NodeJS.ProcessEnv} environment
+ * @returns {Promise<import('./lib/second-run.mjs').Outcome>}
+ */
+async function runCounted(filters, environment) {
+  const countsFile = join(folder, 'counts.json');
+  rmSync(countsFile, { force: true });
+  const exitCode = await runVitest(filters, { ...environment, [COUNTS_FILE_VARIABLE]: countsFile });
+  return { report: readCounts(countsFile, exitCode), exitCode };
+}
+
+/** @param {string[]} filters @param {NodeJS.ProcessEnv} env @returns {Promise<number>} */
+async function runVitest(filters, env) {
+  const reporters = ['--reporter=default', `--reporter=${join(ROOT, 'scripts/lib/count-reporter.mjs')}`];
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...filters], {
     cwd: ROOT,
     stdio: 'inherit',
-    env: {
-      ...process.env,
-      ...models,
-      ...bundle,
-      ...PYTHON,
-      NODE_COMPILE_CACHE: COMPILED,
-      TMPDIR: folder,
-      [COUNTS_FILE_VARIABLE]: countsFile,
-    },
+    env,
   });
   // Ctrl-C also reaches Vitest, which stops its workers; wait for it.
   process.on('SIGINT', () => {});

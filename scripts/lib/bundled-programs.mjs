@@ -3,11 +3,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import * as esbuild from 'esbuild';
-
 import { filesBelow } from './files-below.mjs';
 
-/** Variable with the folder of the bundles, for `scripts/program-path.ts`. */
+/** Variable with the folder of the bundles. */
 export const BUNDLE_VARIABLE = 'TRAINYARD_TEST_BUNDLE';
 
 /** Programs that tests start often, relative to the repository. */
@@ -36,6 +34,7 @@ export async function bundlePrograms(root) {
   const sources = filesBelow(root, 'packages', /(?<!\.test)\.ts$/).map((path) => join(root, path));
   const entryPoints = new Set(BUNDLED_PROGRAMS.map((path) => join(root, path)));
   for (const path of sources) for (const module of modulesStartedBy(path)) entryPoints.add(module);
+  const esbuild = await import('esbuild');
   const { outputFiles } = await esbuild.build({
     entryPoints: [...entryPoints],
     outdir: root,
