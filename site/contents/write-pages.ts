@@ -1,10 +1,10 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { documentText, type DocumentText } from '@trainyard/server';
+import { type DocumentPage, documentText, type DocumentText } from '@trainyard/server';
 
 import { address } from './address.ts';
-import { siteContents, type SitePage } from './contents.ts';
+import { siteContents } from './contents.ts';
 import { llmsTexts } from './llms-texts.ts';
 
 /**
@@ -52,7 +52,7 @@ export function writePages(root: string, to: { base?: string; site?: string } = 
   return rendered;
 }
 
-function sourceOf(root: string, { file = '' }: SitePage): string {
+function sourceOf(root: string, { file = '' }: DocumentPage): string {
   const path = join(root, file);
   if (!existsSync(path)) throw new Error(`${file} is a document (document-sections.ts) but does not exist`);
   return readFileSync(path, 'utf8');

@@ -1,12 +1,14 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A document of the repository. */
+/** A document of the repository, or a generated one. */
 export interface DocumentPage {
   /** Path in the site, without slashes at its ends. */
   readonly slug: string;
   /** Its Markdown file, as a path from the repository's root; absent for a generated page. */
   readonly file?: string;
+  /** Generates the Markdown of a generated page, which starts with its title. */
+  readonly make?: () => string;
 }
 
 export interface DocumentSection {
@@ -19,8 +21,13 @@ export interface DocumentSection {
 const guide = (name: string): DocumentPage => ({ slug: `guide/${name}`, file: `docs/guide/${name}.md` });
 const reference = (name: string): DocumentPage => ({ slug: `reference/${name}`, file: `docs/reference/${name}.md` });
 
-/** All documents with a file, in the order of menus. @param root the repository, or the packed service */
-export function documentSections(root: string): readonly DocumentSection[] {
+/**
+ * All documents, in the order of menus.
+ *
+ * @param root the repository, or the packed service
+ * @param generated pages without a file, the first ones of the reference
+ */
+export function documentSections(root: string, generated: readonly DocumentPage[]): readonly DocumentSection[] {
   const decisions = readdirSync(join(root, 'docs/decisions'))
     .filter((name) => name !== 'README.md')
     .toSorted();
@@ -78,6 +85,7 @@ export function documentSections(root: string): readonly DocumentSection[] {
     {
       label: 'Reference',
       pages: [
+        ...generated,
         reference('settings'),
         reference('errors'),
         reference('events'),

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { type DocumentPage, documentSections } from './document-sections.ts';
+import { documentSections } from './document-sections.ts';
 import { documentText, type DocumentText } from './document-text.ts';
 import type { GuideSearch } from './guide-search.ts';
 
@@ -22,8 +22,6 @@ export interface Guide extends DocumentText {
 
 /** Folder of pictures, below the address of the guides. */
 export const PICTURES = '/guides/pictures/';
-
-const COMMAND_LINE: DocumentPage = { slug: 'reference/command-line' };
 
 /** All documents of the product, read from their files when somebody asks for the first one. */
 export class GuideLibrary {
@@ -67,9 +65,7 @@ export class GuideLibrary {
 }
 
 async function readGuides({ root, commandLinePage }: GuideSource): Promise<readonly Guide[]> {
-  const sections = documentSections(root).map((section) =>
-    section.label === 'Reference' ? { ...section, pages: [COMMAND_LINE, ...section.pages] } : section,
-  );
+  const sections = documentSections(root, [{ slug: 'reference/command-line', make: commandLinePage }]);
   const links = {
     pages: sections.flatMap(({ pages }) => pages),
     addressOf: guideAddress,
@@ -77,7 +73,7 @@ async function readGuides({ root, commandLinePage }: GuideSource): Promise<reado
   };
   const guides = sections.map(async ({ label, isInside = false, pages }) => {
     const own = pages.map(async (page) => {
-      const markdown = page.file === undefined ? commandLinePage() : await readFile(join(root, page.file), 'utf8');
+      const markdown = page.make?.() ?? (await readFile(join(root, page.file ?? ''), 'utf8'));
       const text = documentText(markdown, page, links);
       return { ...text, href: guideAddress(page.slug), section: label, isInside };
     });
