@@ -77,6 +77,7 @@ export class GuideSearch {
       prefix: (term) => term.length >= PREFIX_CHARACTERS,
       maxFuzzy: 0,
     });
+    // In the order of `found`, best first.
     const best = new Map<SearchedDocument, { result: SearchResult; stems: Set<string> }>();
     for (const result of found) {
       const { document } = this.#parts[result.id as number]!;
@@ -93,7 +94,6 @@ export class GuideSearch {
       const least = Math.min(words.length / 2, ...hits.map(({ missing }) => missing.length));
       return hits
         .filter(({ missing }) => missing.length === least)
-        .toSorted((first, second) => second.result.score - first.result.score)
         .slice(0, MAX_HITS)
         .map(({ result, part, missing }) => hitOf(part, new Set(result.terms), missing));
     });

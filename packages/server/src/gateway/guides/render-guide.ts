@@ -1,6 +1,7 @@
 import { Html, html } from '../pages/html.ts';
 import { PAGE_ICON } from '../pages/page-icon.ts';
 import { PAGE_COLORS, THEME_SCRIPT } from '../pages/page-theme.ts';
+import { SEARCH_KEY_SCRIPT } from '../pages/search-key.ts';
 import type { Guide } from './guide-library.ts';
 import type { GuideHit } from './guide-search.ts';
 import { renderMarkdown } from './markdown.ts';
@@ -46,14 +47,7 @@ a { color: var(--accent); }
 `;
 
 const SCRIPT = `
-${THEME_SCRIPT}document.addEventListener('keydown', (event) => {
-  const input = document.querySelector('input');
-  if (event.key === '/' && document.activeElement !== input) {
-    event.preventDefault();
-    input.focus();
-  }
-});
-// The menu is open where it is next to the text, and folded above it.
+${THEME_SCRIPT}${SEARCH_KEY_SCRIPT}// The menu is open where it is next to the text, and folded above it.
 const isWide = matchMedia('(min-width: 60.01rem)');
 const setMenu = () => (document.querySelector('nav.menu > details').open = isWide.matches);
 isWide.addEventListener('change', setMenu);

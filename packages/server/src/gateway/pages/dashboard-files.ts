@@ -1,7 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+
+import { mediaTypeOf } from './media-type.ts';
 
 /** A built dashboard, held in memory: it is small, and its page and assets stay consistent. */
 export interface DashboardFiles {
@@ -19,13 +21,6 @@ export interface DashboardAsset {
   readonly brotli: Buffer | null;
 }
 
-const MEDIA_TYPES: Readonly<Record<string, string>> = {
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.woff2': 'font/woff2',
-};
-
 const compress = promisify(gzip);
 
 /**
@@ -40,7 +35,7 @@ export async function readDashboard(directory: string, demoCommand: string | nul
       .filter((name) => !name.endsWith('.br'))
       .map(async (name): Promise<[string, DashboardAsset]> => {
         const content = await readFile(join(directory, 'assets', name));
-        const mediaType = MEDIA_TYPES[extname(name)] ?? 'application/octet-stream';
+        const mediaType = mediaTypeOf(name);
         const brotli = names.includes(`${name}.br`) ? await readFile(join(directory, 'assets', `${name}.br`)) : null;
         return [name, { mediaType, content, gzipped: await compress(content, { level: 9 }), brotli }];
       });

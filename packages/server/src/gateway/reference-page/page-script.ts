@@ -1,9 +1,9 @@
 import { THEME_SCRIPT } from '../pages/page-theme.ts';
+import { SEARCH_KEY_SCRIPT } from '../pages/search-key.ts';
 
 /** Script of the reference page: filters by the words of the search. The page works without it. */
 export const PAGE_SCRIPT = `
-${THEME_SCRIPT}const input = document.querySelector('input');
-const items = [...document.querySelectorAll('[data-item]')].map((element) => ({
+${THEME_SCRIPT}${SEARCH_KEY_SCRIPT}const items = [...document.querySelectorAll('[data-item]')].map((element) => ({
   element,
   text: (element.dataset.item + ' ' + element.textContent).toLowerCase(),
 }));
@@ -18,10 +18,4 @@ function search() {
   }
 }
 input.addEventListener('input', search);
-document.addEventListener('keydown', (event) => {
-  if (event.key === '/' && document.activeElement !== input) {
-    event.preventDefault();
-    input.focus();
-  }
-});
 `;

@@ -1,13 +1,10 @@
-import { extname } from 'node:path';
-
 import type { FastifyInstance } from 'fastify';
 
 import { PICTURES } from '../../guides/guide-library.ts';
+import { mediaTypeOf } from '../../pages/media-type.ts';
 import { makePage, sendPage } from '../../pages/send-page.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
-
-const MEDIA_TYPES: Readonly<Record<string, string>> = { '.png': 'image/png', '.svg': 'image/svg+xml' };
 
 interface Search {
   Querystring: { q?: string };
@@ -29,17 +26,16 @@ export function guideRoutes(app: FastifyInstance, { guides: library }: RoutePart
     const { renderHits } = await pages();
     return sendPage(reply, makePage(renderHits(words, hits, await library.guides()), asDocument));
   });
-  app.get<Search>('/guides/search.json', search, async ({ query }, reply) => {
-    const hits = (await library.search()).find(query.q ?? '');
-    return reply.type('application/json; charset=utf-8').send(JSON.stringify({ hits }));
-  });
+  app.get<Search>('/guides/search.json', search, async ({ query }) => ({
+    hits: (await library.search()).find(query.q ?? ''),
+  }));
   app.get<{ Params: { '*': string } }>(`${PICTURES}*`, { config }, async ({ params }, reply) => {
     const path = params['*'];
     const picture = await library.picture(path);
     if (picture === null) throw new RequestError('request.not_found', 'Not Found');
     return (
       reply
-        .type(MEDIA_TYPES[extname(path)] ?? 'application/octet-stream')
+        .type(mediaTypeOf(path))
         .header('x-content-type-options', 'nosniff')
         // A picture of the service's origin that is opened by itself runs no script.
         .header('content-security-policy', `default-src 'none'; style-src 'unsafe-inline'`)
