@@ -96,14 +96,7 @@ export async function submitJob(
   try {
     await parts.store.files.announce(dataKey);
     const { settings: config, rewards, contents } = await store(dataKey);
-    const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
-    const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
-    const job = toJobObject(row, {
-      started: null,
-      numGradientSteps: 0,
-      warnings: [],
-      waitingFor: waitingFor(row, trained, parts.hub),
-    });
+    const job = await answerOfNewJob({ id, model, kind, config: { ...config } }, parts);
     const stored = completes(job);
     const enqueuing = parts.store.jobs.enqueue({
       id,
@@ -129,14 +122,27 @@ export async function submitJob(
   }
 }
 
-/** Future row, for an answer that is built before the job exists. */
-export function newJob(input: {
-  id: string;
-  model: Model;
-  kind: TrainingJobConfig;
-  config: TrainingJob['config'];
-  now: number;
-}): TrainingJob {
+interface FutureJob {
+  readonly id: string;
+  readonly model: Model;
+  readonly kind: TrainingJobConfig;
+  readonly config: TrainingJob['config'];
+}
+
+/** Answer that is built before the job exists, because it is stored with it. */
+export async function answerOfNewJob(input: FutureJob, parts: RouteParts): Promise<TrainingJobObject> {
+  const row = newJob(input, parts.clock());
+  const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
+  return toJobObject(row, {
+    started: null,
+    numGradientSteps: 0,
+    warnings: [],
+    waitingFor: waitingFor(row, trained, parts.hub),
+  });
+}
+
+/** Future row of a job. */
+function newJob(input: FutureJob, now: number): TrainingJob {
   return {
     id: input.id,
     modelId: input.model.id,
@@ -156,7 +162,7 @@ export function newJob(input: {
     snapshot: null,
     numAttempts: 0,
     errorMessage: null,
-    createdAt: input.now,
+    createdAt: now,
     startedAt: null,
     finishedAt: null,
     dataRemovedAt: null,

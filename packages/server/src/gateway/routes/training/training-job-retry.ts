@@ -9,13 +9,10 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { resolveReferenceStep } from '../../../training-data/wire/reference-step.ts';
-import { toJobObject } from '../../../training-data/wire/training-job.ts';
-import { trainedBaseModels } from '../../../seams/contract/trained-base-models.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { originOf } from '../job-origin.ts';
 import { notFound, ownedJob } from '../owned.ts';
-import { MAX_LIVE_JOBS, newJob, QUEUE_IS_FULL, trainableModel } from './submit-job.ts';
-import { waitingFor } from './waiting-for.ts';
+import { answerOfNewJob, MAX_LIVE_JOBS, QUEUE_IS_FULL, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/training-jobs/{job_id}/retry: a new job with the data and settings of one that failed. */
 export function trainingJobRetryRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -29,14 +26,7 @@ export function trainingJobRetryRoutes(app: FastifyInstance, parts: RouteParts):
         const before = await ownedJob(request, parts, request.params.job_id);
         const { model } = await trainableModel(request, parts, before.modelId);
         const id = randomUUID();
-        const row = newJob({ id, model, kind: before.kind, config: before.config, now: parts.clock() });
-        const trained = await trainedBaseModels(store, training.baseModels);
-        const answer = toJobObject(row, {
-          started: null,
-          numGradientSteps: 0,
-          warnings: [],
-          waitingFor: waitingFor(row, trained, parts.hub),
-        });
+        const answer = await answerOfNewJob({ id, model, kind: before.kind, config: before.config }, parts);
         const stored = completes(answer);
         const retrying = store.jobs.retry(before.id, {
           id,
