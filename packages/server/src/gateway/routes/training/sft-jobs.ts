@@ -71,7 +71,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
     const heldOutUrl = body.held_out_data_url ?? null;
     if (heldOutUrl !== null && heldOutFraction !== null) throw TWO_HELD_OUT;
     const dataOf = (field: DataField, url: string) =>
-      new CheckedData(() => openTrainingData({ url, field }, callerOf(request), parts), placeOfData(field));
+      new CheckedData({ url, field }, () => openTrainingData({ url, field }, callerOf(request), parts));
     const training = dataOf('training_data_url', body.training_data_url);
     const heldOut = heldOutUrl === null ? null : dataOf('held_out_data_url', heldOutUrl);
     const store = async (dataKey: string) => {
@@ -83,12 +83,12 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
       const { numLines } = training;
       const drawn = heldOutLines(numLines, config.resolved).size;
       const source: SftSource = {
-        url: shownUrl(body.training_data_url),
+        url: training.shownUrl,
         numLines,
         ...(drawn === 0 ? {} : { heldOut: { url: null, numLines: drawn, numUsed: drawn } }),
-        ...(heldOut === null || heldOutUrl === null
+        ...(heldOut === null
           ? {}
-          : { heldOut: { url: shownUrl(heldOutUrl), numLines: heldOut.numLines, numUsed: heldOut.numUsed } }),
+          : { heldOut: { url: heldOut.shownUrl, numLines: heldOut.numLines, numUsed: heldOut.numUsed } }),
       };
       return { settings: { ...fitSftConfig(config, numLines - drawn), source } };
     };
@@ -108,6 +108,8 @@ type Data = Parameters<typeof readSftLines>[0];
 
 /** Conversations of one source, checked and counted as they are read. */
 class CheckedData {
+  /** Its URL without secrets. */
+  readonly shownUrl: string;
   /** All conversations, and those that were passed on. */
   numLines = 0;
   numUsed = 0;
@@ -115,9 +117,10 @@ class CheckedData {
   readonly #place: readonly string[];
 
   /** @param open called by `lines`: opened data must be read, or its file stays open */
-  constructor(open: () => Promise<Data>, place: readonly string[]) {
+  constructor({ url, field }: { readonly url: string; readonly field: DataField }, open: () => Promise<Data>) {
+    this.shownUrl = shownUrl(url);
     this.#open = open;
-    this.#place = place;
+    this.#place = placeOfData(field);
   }
 
   /** Yields the first `limit` conversations, and checks all. @throws {RequestError} `request.invalid` */
