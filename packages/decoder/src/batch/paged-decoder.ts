@@ -184,7 +184,7 @@ export class PagedDecoder {
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
-    const forProducts = usesNativeKernels ? productInstructions() : null;
+    const forProducts = usesNativeKernels && quantisedBytes > 0 ? productInstructions() : null;
     const slower = weights instanceof StreamedMatrices ? 'streamed' : 'resident';
     this.#maxQuantisedRows = MAX_QUANTISED_ROWS[forProducts === null ? slower : 'native'];
     const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
@@ -202,11 +202,13 @@ export class PagedDecoder {
     this.#team = team;
     this.#steps = stepsOf(weights, batchTokens, memory, team);
     this.#experts = architecture.experts === null ? null : new ExpertSteps(parts, batchTokens, memory, team);
-    const products = new QuantisedProducts(memory.shared, team, forProducts);
     const few = readsQuantised
       ? new ProductSteps(
           parts,
-          { matrices: new QuantisedWeights(quantised, architecture, memory), products },
+          {
+            matrices: new QuantisedWeights(quantised, architecture, memory),
+            products: new QuantisedProducts(memory.shared, team, forProducts),
+          },
           this.#maxQuantisedRows,
           memory,
         )
