@@ -3,7 +3,7 @@ import type { ApiKeyObject } from '@trainyard/sdk';
 export const KEY_STATES = ['valid', 'expired', 'revoked'] as const;
 
 /** @param now milliseconds since the epoch, by the clock of the service */
-function stateOfKey(
+export function stateOfKey(
   { revoked_at: revokedAt, expires_at: expiresAt }: Pick<ApiKeyObject, 'revoked_at' | 'expires_at'>,
   now: number,
 ): (typeof KEY_STATES)[number] {

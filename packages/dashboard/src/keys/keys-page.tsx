@@ -16,7 +16,7 @@ import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
 import { formatCount } from '../components/numbers.ts';
-import { KEY_STATES, shownKeys } from './key-filter.ts';
+import { KEY_STATES, shownKeys, stateOfKey } from './key-filter.ts';
 import { LimitsButton } from './limits-button.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 import { shownName } from '../components/shown-name.ts';
@@ -116,11 +116,13 @@ function KeyLimits({
   return words.length === 0 ? <span className="soft">none</span> : words.join(', ');
 }
 
-function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: ApiKeyObject }) {
-  if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;
-  if (expiresAt === null) return <StatusDot tone="good">valid</StatusDot>;
-  const isSoon = Math.abs(expiresAt - client.now() / 1000) < 86_400;
+function KeyState({ apiKey }: { apiKey: ApiKeyObject }) {
+  const now = client.now();
+  const state = stateOfKey(apiKey, now);
+  const tone = state === 'valid' ? 'good' : 'bad';
+  const { expires_at: expiresAt } = apiKey;
+  if (state === 'revoked' || expiresAt === null) return <StatusDot tone={tone}>{state}</StatusDot>;
+  const isSoon = Math.abs(expiresAt - now / 1000) < 86_400;
   const date = isSoon ? `${dayOf(expiresAt)} ${timeOfDay(expiresAt)}` : dayOf(expiresAt);
-  if (expiresAt * 1000 <= client.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
-  return <StatusDot tone="good">{`until ${date}`}</StatusDot>;
+  return <StatusDot tone={tone}>{`${state === 'expired' ? 'expired' : 'until'} ${date}`}</StatusDot>;
 }
