@@ -4,7 +4,7 @@ import { useSearchParams } from 'wouter';
 
 import type { JobFilter } from '../api/jobs.ts';
 import { modelsQuery } from '../api/models.ts';
-import { FilterSelect } from '../components/lists/filter-select.tsx';
+import { allOr, FilterSelect } from '../components/lists/filter-select.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { Page } from '../components/page.tsx';
 import { JobTable } from './job-table.tsx';
@@ -28,11 +28,7 @@ export function JobsPage() {
   return (
     <Page title="Jobs">
       <div className="filters">
-        <FilterSelect
-          name="status"
-          label="State"
-          options={[['', 'all'], ...STATUSES.map((one) => [one, one] as const)]}
-        />
+        <FilterSelect name="status" label="State" options={allOr(STATUSES)} />
         <FilterSelect
           name="kind"
           label="Kind"

@@ -10,7 +10,7 @@ import { Button } from '../components/button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { dayOf, timeOfDay } from '../components/days.ts';
-import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
+import { allOr, FilterSelect, FilterText } from '../components/lists/filter-select.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
@@ -18,7 +18,7 @@ import { Ago } from '../components/time.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { KEY_STATES, shownKeys, stateOfKey } from './key-filter.ts';
 import { LimitsButton } from './limits-button.tsx';
-import { NewKeyDialog } from './new-key-dialog.tsx';
+import { KEY_SCOPES, NewKeyDialog } from './new-key-dialog.tsx';
 import { shownName } from '../components/shown-name.ts';
 
 /** API keys of the service. */
@@ -40,16 +40,8 @@ export function KeysPage() {
       {data === undefined ? null : (
         <>
           <div className="filters">
-            <FilterSelect
-              name="state"
-              label="State"
-              options={[['', 'all'], ...KEY_STATES.map((one) => [one, one] as const)]}
-            />
-            <FilterSelect
-              name="scope"
-              label="May"
-              options={[['', 'all'], ...SCOPES.map((one) => [one, one] as const)]}
-            />
+            <FilterSelect name="state" label="State" options={allOr(KEY_STATES)} />
+            <FilterSelect name="scope" label="May" options={allOr(KEY_SCOPES.map(({ scope }) => scope))} />
             <FilterText name="q" label="Search names" />
           </div>
           {keys.length === 0 ? (
@@ -63,8 +55,6 @@ export function KeysPage() {
     </Page>
   );
 }
-
-const SCOPES = ['inference', 'training', 'admin'] as const;
 
 const COLUMNS: readonly Column<ApiKeyObject>[] = [
   {

@@ -13,7 +13,7 @@ import { LimitFields, limitsOf, NO_LIMITS_TYPED } from './limit-fields.tsx';
 
 type KeyScope = ApiKeyObject['scopes'][number];
 
-const SCOPES: readonly { readonly scope: KeyScope; readonly text: string }[] = [
+export const KEY_SCOPES: readonly { readonly scope: KeyScope; readonly text: string }[] = [
   { scope: 'inference', text: 'sample from models' },
   { scope: 'training', text: 'train models and read their data' },
   { scope: 'admin', text: 'everything, including keys' },
@@ -91,7 +91,7 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
       </label>
       <fieldset>
         <legend>Permissions</legend>
-        {SCOPES.map(({ scope, text }) => (
+        {KEY_SCOPES.map(({ scope, text }) => (
           <label key={scope}>
             <input
               type="checkbox"

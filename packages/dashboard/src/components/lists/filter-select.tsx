@@ -1,6 +1,7 @@
 import '../field.css';
 import { useSearchParams } from 'wouter';
 
+import { shownName } from '../shown-name.ts';
 import { changed } from './changed.ts';
 
 /** A filter in the address. @param options values with their texts; the empty value matches all */
@@ -30,6 +31,11 @@ export function FilterSelect({
       </select>
     </label>
   );
+}
+
+/** Options of a filter: all, or one of these names. */
+export function allOr(names: readonly string[]): (readonly [value: string, text: string])[] {
+  return [['', 'all'], ...names.map((name) => [name, shownName(name)] as const)];
 }
 
 /** A search text in the address. */
