@@ -38,7 +38,7 @@ export function JobsPage() {
             ['sft', 'conversations'],
           ]}
         />
-        <ProjectFilter projects={[...models.map((model) => model.project), ...(project === '' ? [] : [project])]} />
+        <ProjectFilter projects={models.map((model) => model.project)} />
       </div>
       <JobTable modelId={null} filter={filter} models={models} />
     </Page>

@@ -84,13 +84,12 @@ function useUsage(parts: readonly UsagePart[], days: number, filter: UsageFilter
 function UsageFilters({ days, filter }: { days: number; filter: UsageFilter }) {
   const { data: ofModels } = useQuery(usageQuery(['kind', 'model', 'project'], days));
   const { data: ofKeys } = useQuery(usageQuery(['key', 'kind'], days));
-  const projects = [...(ofModels?.data ?? []).map(projectOf), ...(filter.project === '' ? [] : [filter.project])];
   const keys = new Map((ofKeys?.data ?? []).map(({ key_id: id, key_name: name }) => [id ?? '', name ?? id ?? '']));
   if (filter.key !== '' && !keys.has(filter.key)) keys.set(filter.key, filter.key);
   const options = [...keys].toSorted(([, first], [, second]) => (first < second ? -1 : 1));
   return (
     <div className="filters">
-      <ProjectFilter projects={projects} />
+      <ProjectFilter projects={(ofModels?.data ?? []).map(projectOf)} />
       <FilterSelect
         name="key"
         label="Key"

@@ -1,7 +1,11 @@
+import { useSearchParams } from 'wouter';
+
 import { allOr, FilterSelect } from './filter-select.tsx';
 
-/** One project or all, in the address. @param projects names, in any order and with repeats */
+/** One project or all, in the address. @param projects in any order and with repeats; that of the address is offered too */
 export function ProjectFilter({ projects }: { projects: readonly string[] }) {
-  const names = [...new Set(projects)].toSorted();
-  return <FilterSelect name="project" label="Project" options={allOr(names)} />;
+  const [parameters] = useSearchParams();
+  const names = new Set([...projects, parameters.get('project') ?? '']);
+  names.delete('');
+  return <FilterSelect name="project" label="Project" options={allOr([...names].toSorted())} />;
 }
