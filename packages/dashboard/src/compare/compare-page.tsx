@@ -65,9 +65,9 @@ export function ComparePage() {
 
 function Comparison({ runs }: { runs: readonly ModelDetailsObject[] }) {
   const [parameters] = useSearchParams();
-  const tags = parameters.getAll('tag').join(',');
+  const tags = useMemo(() => parameters.getAll('tag').filter(Boolean), [parameters]);
   // Several tags are several sweeps.
-  const by = parameters.get('by') ?? (tags.includes(',') ? 'tag' : 'run');
+  const by = parameters.get('by') ?? (tags.length > 1 ? 'tag' : 'run');
   const metrics = useQueries({
     queries: runs.map(({ id }) => metricsQuery(id)),
     combine: (answers) =>
@@ -88,10 +88,7 @@ function Comparison({ runs }: { runs: readonly ModelDetailsObject[] }) {
       }),
     [runs, series],
   );
-  const lines = useMemo(
-    () => comparedLines(points, groupsBy(by, tags === '' ? [] : tags.split(','))),
-    [points, by, tags],
-  );
+  const lines = useMemo(() => comparedLines(points, groupsBy(by, tags)), [points, by, tags]);
   const baseline = runs.find(({ id }) => id === parameters.get('baseline')) ?? null;
   const lastOf = (id: string) => points.find((one) => one.id === id)?.y.at(-1) ?? null;
   return (

@@ -62,12 +62,11 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
   const [chosen, setChosen] = useState(NONE);
   const read = (name: string) => parameters.get(name) ?? '';
   const [search, project, order] = [read('q'), read('project'), read('sort')];
-  // A tag has no comma.
-  const tags = parameters.getAll('tag').join(',');
+  const tags = useMemo(() => parameters.getAll('tag').filter(Boolean), [parameters]);
   const isArchived = read('archived') === 'only';
   const all = useMemo(() => matchingModels(models, { isArchived }), [models, isArchived]);
   const shown = useMemo(
-    () => orderedModels(all, { search, project, tags: tags === '' ? [] : tags.split(','), isArchived, order }),
+    () => orderedModels(all, { search, project, tags, isArchived, order }),
     [all, search, project, tags, isArchived, order],
   );
   const columns = useMemo(() => columnsFor(all, chosen, setChosen), [all, chosen]);
