@@ -28,17 +28,27 @@ export function modelQuery(modelId: string) {
   });
 }
 
-/** Changes tags, notes or archive. @throws {TrainyardApiError} */
-export async function labelModel(modelId: string, change: UpdateModelRequest): Promise<void> {
-  queryClient.setQueryData(modelQuery(modelId).queryKey, await client.models.update(modelId, change));
-  await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
-  await queryClient.invalidateQueries({ queryKey: ['models', 'served'] });
+/** Changes tags, notes or archive, up to the first failure, and reads the list once. @throws {TrainyardApiError} */
+export async function labelModels(modelIds: readonly string[], change: UpdateModelRequest): Promise<void> {
+  try {
+    for (const id of modelIds)
+      queryClient.setQueryData(modelQuery(id).queryKey, await client.models.update(id, change));
+  } finally {
+    await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+    await queryClient.invalidateQueries({ queryKey: ['models', 'served'] });
+  }
 }
 
-export async function deleteModel(modelId: string): Promise<void> {
-  await client.models.delete(modelId);
-  queryClient.removeQueries({ queryKey: ['models', modelId] });
-  await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+/** Deletes models, up to the first failure, and reads the list once. @throws {TrainyardApiError} */
+export async function deleteModels(modelIds: readonly string[]): Promise<void> {
+  try {
+    for (const id of modelIds) {
+      await client.models.delete(id);
+      queryClient.removeQueries({ queryKey: ['models', id] });
+    }
+  } finally {
+    await queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+  }
 }
 
 /** Metric names of a model, each with its latest value. */

@@ -1,7 +1,7 @@
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
-import { deleteModel, labelModel } from '../api/models.ts';
+import { deleteModels, labelModels } from '../api/models.ts';
 import { useMay } from '../api/session.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
@@ -19,7 +19,7 @@ export function ModelActions({ model }: { model: ModelDetailsObject }) {
         </a>
       )}
       {model.archived_at === null ? (
-        <ActionButton look="quiet" onAct={() => labelModel(model.id, { is_archived: true })}>
+        <ActionButton look="quiet" onAct={() => labelModels([model.id], { is_archived: true })}>
           Archive
         </ActionButton>
       ) : null}
@@ -29,7 +29,7 @@ export function ModelActions({ model }: { model: ModelDetailsObject }) {
         question={`Delete ${model.name}?`}
         explanation="Deletes its checkpoints with their files, its metrics and its rollouts for good, and cancels its jobs."
         onConfirm={async () => {
-          await deleteModel(model.id);
+          await deleteModels([model.id]);
           navigate('/models');
         }}
       />

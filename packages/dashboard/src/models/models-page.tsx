@@ -5,7 +5,7 @@ import { type Dispatch, type SetStateAction, useMemo, useState } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
-import { deleteModel, labelModel, modelsQuery } from '../api/models.ts';
+import { deleteModels, labelModels, modelsQuery } from '../api/models.ts';
 import { useMoreWhile } from '../api/more-pages.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
@@ -129,12 +129,13 @@ function MarkedActions({
   onDone: () => void;
 }) {
   const number = marked.length;
+  const ids = marked.map(({ id }) => id);
   return (
     <>
-      <TagButton modelIds={marked.map(({ id }) => id)} />
+      <TagButton modelIds={ids} />
       <ActionButton
         onAct={async () => {
-          for (const { id } of marked) await labelModel(id, { is_archived: !isArchived });
+          await labelModels(ids, { is_archived: !isArchived });
           onDone();
         }}
       >
@@ -147,7 +148,7 @@ function MarkedActions({
         question={number === 1 ? `Delete ${marked[0]!.name}?` : `Delete ${number} models?`}
         explanation="Deletes their checkpoints with their files, their metrics and their rollouts for good, and cancels their jobs."
         onConfirm={async () => {
-          for (const { id } of marked) await deleteModel(id);
+          await deleteModels(ids);
           onDone();
         }}
       />

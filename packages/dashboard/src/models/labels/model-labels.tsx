@@ -2,7 +2,7 @@ import '../../components/field.css';
 import './labels.css';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
-import { labelModel } from '../../api/models.ts';
+import { labelModels } from '../../api/models.ts';
 import { ActionButton } from '../../components/actions/action-button.tsx';
 import { Tags } from '../../components/lists/tags.tsx';
 import { Notice } from '../../components/notice.tsx';
@@ -19,7 +19,7 @@ export function ModelLabels({ model: { id, tags, notes, archived_at: archivedAt 
           <span>
             Archived <Ago at={archivedAt} />: in no list, served by its name, and not trained.
           </span>
-          <ActionButton onAct={() => labelModel(id, { is_archived: false })}>Restore</ActionButton>
+          <ActionButton onAct={() => labelModels([id], { is_archived: false })}>Restore</ActionButton>
         </Notice>
       )}
       <div className="tags">
@@ -29,15 +29,15 @@ export function ModelLabels({ model: { id, tags, notes, archived_at: archivedAt 
             <ActionButton
               look="quiet"
               aria-label={`Remove the tag ${tag}`}
-              onAct={() => labelModel(id, { remove_tags: [tag] })}
+              onAct={() => labelModels([id], { remove_tags: [tag] })}
             >
               ×
             </ActionButton>
           )}
         />
-        <TagInput onAdd={(added) => labelModel(id, { add_tags: added })} />
+        <TagInput onAdd={(added) => labelModels([id], { add_tags: added })} />
       </div>
-      <Notes key={id} notes={notes} onSave={(text) => labelModel(id, { notes: text })} />
+      <Notes key={id} notes={notes} onSave={(text) => labelModels([id], { notes: text })} />
     </section>
   );
 }

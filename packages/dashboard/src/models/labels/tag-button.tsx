@@ -1,7 +1,7 @@
 import './labels.css';
 import { useState } from 'react';
 
-import { labelModel } from '../../api/models.ts';
+import { labelModels } from '../../api/models.ts';
 import { Dialog } from '../../components/actions/dialog.tsx';
 import { Button } from '../../components/button.tsx';
 import { counted } from '../../components/numbers.ts';
@@ -21,7 +21,7 @@ export function TagButton({ modelIds }: { modelIds: readonly string[] }) {
         <div className="labels tags">
           <TagInput
             onAdd={async (tags) => {
-              for (const id of modelIds) await labelModel(id, { add_tags: tags });
+              await labelModels(modelIds, { add_tags: tags });
               setIsOpen(false);
             }}
           />
