@@ -1,6 +1,5 @@
 /** Pages as a daily user reads them: supervised runs, jobs, lists and keys of other scopes, in a real browser. */
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,43 +7,32 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { hasBrowser } from '../support/browser.ts';
+import { JudgedPage } from '../support/judged-page.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 import { seedSupervisedRun } from '../support/seeded-supervised-run.ts';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
   let dashboard: SeededDashboard;
   let supervised: { modelId: string; jobId: string };
   let page: Page;
-  const complaints: string[] = [];
+  let judged: JudgedPage;
   beforeAll(async () => {
     const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-daily-'));
     supervised = await seedSupervisedRun(dataDirectory);
     dashboard = await SeededDashboard.open({ dataDirectory });
     page = await dashboard.signedIn('/models');
-    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => complaints.push(error.message));
+    judged = new JudgedPage(page, dashboard.origin);
   });
   afterAll(async () => {
     await dashboard?.close();
   });
 
   const open = async (path: string) => await page.goto(dashboard.origin + path);
-  /** Fails for a violation of axe, or for a page that is wider than the window. */
-  async function expectFit(widths: readonly number[] = [390, 1024, 1440]): Promise<void> {
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 844 });
-      // Charts follow the width a moment later.
-      const isFit = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth');
-      await expect.poll(isFit, { message: `at ${width} px` }).toBe(true);
-    }
-    await page.evaluate(AXE);
-    const found = await page.evaluate(
-      'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]))',
-    );
-    expect(found).toEqual([]);
-    expect(complaints).toEqual([]);
+  /** Fails for a page that is wider than the window, a violation of axe, or a line in the console. */
+  async function expectFit(): Promise<void> {
+    for (const width of [390, 1024, 1440]) expect(await judged.faultsAt(width)).toEqual([]);
+    expect(await judged.violations()).toEqual([]);
+    expect(judged.complaints()).toEqual([]);
   }
 
   test('a supervised model shows its loss over gradient steps, its file and its examples, and no reward', async () => {
@@ -137,8 +125,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Search pages, models and guides' }).fill('short charts');
     await page.getByRole('option', { name: 'demo/short-answers' }).first().waitFor();
-    await page.evaluate(AXE);
-    expect(await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')).toEqual([]);
+    expect(await judged.violations()).toEqual([]);
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/models\/.*\/charts$/);
     await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -146,7 +133,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(complaints).toEqual([]);
+    expect(judged.complaints()).toEqual([]);
   });
 
   test('a chat shows its pace, survives a reload, and branches from an earlier input', async () => {

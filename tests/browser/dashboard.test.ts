@@ -1,6 +1,5 @@
 /** The dashboard of a real service in a real browser: every page of models, jobs, usage, keys and system, by mouse, by keyboard, wide, narrow, light and dark. */
 import { mkdtempSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,11 +7,11 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { OwnService } from '../../scripts/own-service.ts';
+import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { seedRun } from '../support/seeded-run.ts';
 import { smallService } from '../support/small-service.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const NUM_STEPS = 12;
 const LONG = 'n'.repeat(128);
 
@@ -64,21 +63,6 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     });
     context.on('weberror', (error) => complaints.push(error.error().message));
     return complaints;
-  }
-
-  /**
-   * Violations of axe rules, by name with the elements. Run through the protocol, because the page's policy
-   * allows no other script.
-   */
-  async function axeViolations(page: Page): Promise<string[]> {
-    await page.evaluate(AXE);
-    const violations = (await page.evaluate('axe.run().then(({ violations }) => violations)')) as {
-      id: string;
-      nodes: { html: string; failureSummary: string }[];
-    }[];
-    return violations.flatMap(({ id, nodes }) =>
-      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
-    );
   }
 
   const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor();

@@ -3,8 +3,6 @@
  * both themes, axe, an empty console.
  */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -12,6 +10,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
@@ -22,10 +21,6 @@ const hasPython = await hasPythonEnvironment(ROOT, 'art');
 /** `npm run bench -- dashboard` scrolls through 100,000. */
 const NUM_ROLLOUTS = 20_000;
 const WAIT = { timeout: 60_000 };
-
-interface AxeReport {
-  violations: { id: string; nodes: { html: string }[] }[];
-}
 
 interface ScrollReport {
   numFrames: number;
@@ -71,7 +66,6 @@ const SCROLL_THROUGH = `(async () => {
 describe.skipIf(!hasBrowser())('in Chromium', () => {
   let service: ScriptedServiceProcess;
   let browser: Browser;
-  let axe: string;
   let modelId: string;
   let largeId: string;
   let complaints: string[];
@@ -82,11 +76,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     };
     await buildDashboard();
     const args = ['--dashboard', resolve(ROOT, 'packages/dashboard/dist'), '--rollouts', String(NUM_ROLLOUTS)];
-    [service, browser, axe] = await Promise.all([
-      scriptedService(args),
-      openBrowser(),
-      readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'),
-    ]);
+    [service, browser] = await Promise.all([scriptedService(args), openBrowser()]);
     modelId = service.printed('MODEL')!;
     largeId = service.printed('LARGE')!;
   });
@@ -121,14 +111,12 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   }
 
   /** All findings of axe, and an entry if the page is wider than its window. */
-  async function faultsOf(page: Page): Promise<unknown[]> {
-    await page.evaluate(axe);
-    const { violations } = await page.evaluate<AxeReport>('axe.run()');
+  async function faultsOf(page: Page): Promise<string[]> {
+    const violations = await axeViolations(page);
     const overflow = await page.evaluate<number>(
       'document.documentElement.scrollWidth - document.documentElement.clientWidth',
     );
-    const faults = violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
-    return overflow === 0 ? faults : [...faults, `the page is ${overflow} px too wide`];
+    return overflow === 0 ? violations : [...violations, `the page is ${overflow} px too wide`];
   }
 
   const idsOf = async (query: string) => {

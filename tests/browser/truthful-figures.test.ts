@@ -3,11 +3,11 @@
  * service with a seeded run; mouse, keyboard, axe, an empty console.
  */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser } from '../support/browser.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 
@@ -17,7 +17,6 @@ const NUM_QUESTIONS = 4;
 
 describe.skipIf(!hasBrowser())('in Chromium', () => {
   let service: SeededDashboard;
-  let axe: string;
   let logged: string;
   const complaints: string[] = [];
 
@@ -32,7 +31,6 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
       trajectory_groups: Array.from({ length: NUM_QUESTIONS }, (_, group) => fewShot(group)),
     });
     logged = `/models/${service.modelId}/rollouts?step=${NUM_STEPS}&split=few`;
-    axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   }, 120_000);
   afterAll(() => service?.close());
 
@@ -44,9 +42,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   }
 
   async function faultsOf(page: Page): Promise<string[]> {
-    await page.evaluate(axe);
-    const { violations } = await page.evaluate<{ violations: { id: string }[] }>('axe.run()');
-    return [...violations.map(({ id }) => id), ...complaints.splice(0)];
+    return [...(await axeViolations(page)), ...complaints.splice(0)];
   }
 
   test('a group shows its own question, and folds the examples that all groups share', async () => {

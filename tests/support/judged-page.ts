@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { setTimeout } from 'node:timers/promises';
 
 import type { Locator, Page } from 'playwright-core';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { axeViolations } from './axe-violations.ts';
 
 const LOOK_EVERY_MS = 100;
 /** Half a minute. */
@@ -50,11 +48,7 @@ export class JudgedPage {
 
   /** Violations of axe, with their elements. */
   async violations(): Promise<string[]> {
-    // Through the protocol, because the policy of a page allows no other script.
-    await this.page.evaluate(`window.axe ?? (() => { ${AXE} })()`);
-    return await this.page.evaluate(
-      `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)))`,
-    );
+    return await axeViolations(this.page);
   }
 
   /** Lines of the console, and errors of scripts, since the last call. */
