@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { CheckpointObject, ModelDetailsObject, TrainingJobObject, TrajectoryObject } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { buildDashboard } from '../../packages/dashboard/build.mjs';
 import { hasBrowser } from '../support/browser.ts';
 import { JudgedPage } from '../support/judged-page.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
@@ -64,9 +65,6 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
   let jobs: TrainingJobObject[];
 
   beforeAll(async () => {
-    const { buildDashboard } = (await import('../../packages/dashboard/build.mjs')) as {
-      buildDashboard: () => Promise<unknown>;
-    };
     await buildDashboard();
     const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-long-'));
     supervised = await seedSupervisedRun(dataDirectory);

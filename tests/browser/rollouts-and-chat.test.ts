@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
+import { buildDashboard } from '../../packages/dashboard/build.mjs';
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
@@ -71,9 +72,6 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   let complaints: string[];
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
-    const { buildDashboard } = (await import('../../packages/dashboard/build.mjs')) as {
-      buildDashboard: () => Promise<unknown>;
-    };
     await buildDashboard();
     const args = ['--dashboard', resolve(ROOT, 'packages/dashboard/dist'), '--rollouts', String(NUM_ROLLOUTS)];
     [service, browser] = await Promise.all([scriptedService(args), openBrowser()]);

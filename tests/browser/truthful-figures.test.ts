@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { buildDashboard } from '../../packages/dashboard/build.mjs';
 import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser } from '../support/browser.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
@@ -21,9 +22,6 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    const { buildDashboard } = (await import('../../packages/dashboard/build.mjs')) as {
-      buildDashboard: () => Promise<unknown>;
-    };
     await buildDashboard();
     service = await SeededDashboard.open({ numSteps: NUM_STEPS, hasFailedJob: true, hasPausedJob: false });
     await service.api('POST', `/preview/models/${service.modelId}/log`, {
