@@ -1,16 +1,9 @@
 import { GgufFile, shown } from '@trainyard/native';
-import {
-  type Architecture,
-  linearDims,
-  linearsIn,
-  type LinearName,
-  type LoraConfig,
-  type LoraHalf,
-  moduleShape,
-} from '@trainyard/transformer';
+import { type LoraConfig, moduleShape } from '@trainyard/transformer';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
+import { loraShapes } from '../model/lora-parameters.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { peftTensorName } from '../model/adapter-tensors.ts';
@@ -57,7 +50,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   }
   using weights = openWeights(request.weightsPath);
   const { lora, has } = importedShape(architecture, config);
-  const places = adapterPlaces(architecture, lora);
+  const places = loraShapes(architecture, lora);
   const expected = places.filter(({ layer, linear }) => has(layer, linear));
   refuseOthers(weights, new Set(expected.map(peftTensorName)), lora);
   // Check shapes first: they reveal another base model before large tensors are in memory.
@@ -72,8 +65,10 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
       `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${rank}`,
     );
   }
+  const gradient = new Float32Array(0);
   const tensors = places.map((place): LoraTensor => {
-    if (!has(place.layer, place.linear)) return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]) };
+    if (!has(place.layer, place.linear))
+      return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]), gradient };
     const name = peftTensorName(place);
     const value = weights.readF32(name);
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
@@ -81,7 +76,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     const { scale } = moduleShape(lora, place.layer, place.linear);
     if (place.half === 'b' && !value.every((one) => Number.isFinite(Math.fround(one * scale))))
       throw invalid(`tensor ${name} has values that are not finite once they are multiplied by lora_alpha / r`);
-    return { ...place, value };
+    return { ...place, value, gradient };
   });
   try {
     const { outputDirectory, metrics = {} } = request;
@@ -90,28 +85,6 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   } catch (error) {
     throw diskFault(error, request.outputDirectory);
   }
-}
-
-/** Tensors without values. */
-function adapterPlaces(architecture: Architecture, lora: LoraConfig): LoraTensor[] {
-  const empty = new Float32Array(0);
-  const place = (layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor => ({
-    name: `layers.${layer}.${linear}.${half}`,
-    layer,
-    linear,
-    half,
-    dims,
-    value: empty,
-    gradient: empty,
-  });
-  return Array.from({ length: architecture.numLayers }, (_, layer) =>
-    lora.targets.flatMap((linear) => {
-      if (!linearsIn(architecture, layer).includes(linear)) return [];
-      const dims = linearDims(architecture, linear);
-      const { rank } = moduleShape(lora, layer, linear);
-      return [place(layer, linear, 'a', [rank, dims.in]), place(layer, linear, 'b', [dims.out, rank])];
-    }),
-  ).flat();
 }
 
 function openWeights(path: string): SafetensorsReader {

@@ -5,8 +5,6 @@ import {
   expertDims,
   expertsIn,
   inputOf,
-  linearDims,
-  linearsIn,
   type LoraConfig,
   lowWidth,
   type ProjectionName,
@@ -15,6 +13,7 @@ import {
   type WeightsMode,
   Workspace,
 } from '@trainyard/transformer';
+import { loraShapes } from '../model/lora-parameters.ts';
 import { Activations } from './activations.ts';
 import { MAX_PART_VALUES } from './row-plan.ts';
 
@@ -58,12 +57,7 @@ export function trainingMemory(
   const numLanes = Math.min(numThreads, MAX_LANES);
   const isStreamed = weights === 'streamed';
   const layers = Array.from({ length: architecture.numLayers }, (_, layer) => layer);
-  const adapterParameters = sumOf(layers, (layer) =>
-    sumOf(
-      linearsIn(architecture, layer).filter((linear) => lora.targets.includes(linear)),
-      (linear) => lora.rank * (linearDims(architecture, linear).in + linearDims(architecture, linear).out),
-    ),
-  );
+  const adapterParameters = sumOf(loraShapes(architecture, lora), ({ dims }) => dims[0] * dims[1]);
   const matrices = sumOf(layers, (layer) => matrixBytes(architecture, lora, projectionsIn(architecture, layer)));
   const routers = sumOf(layers, (layer) => 4 * hiddenSize * (expertsIn(architecture, layer)?.count ?? 0));
   const temporaries = 4 * TEMPORARY_ROWS * (widestFeedForward(architecture) + hiddenSize) * numLanes;

@@ -10,7 +10,7 @@ import {
   targetModule,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import type { LoraParameters, LoraTensor } from './policy-model.ts';
+import type { LoraParameters, LoraShape, LoraTensor } from './policy-model.ts';
 
 /**
  * A fresh adapter, which does not change the base model's results. `a` is uniform in ±1/√in, PEFT's default
@@ -20,7 +20,6 @@ import type { LoraParameters, LoraTensor } from './policy-model.ts';
  * @throws {TrainerError} `trainer.config_invalid` for a layer that the model has not
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
-  const tensors: LoraTensor[] = [];
   const names = linearNames(architecture);
   const absent = config.targets.filter((linear) => !names.includes(linear));
   if (absent.length > 0)
@@ -28,26 +27,39 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
       'trainer.config_invalid',
       `\`lora.targets\` has ${absent.map(targetModule).join(', ')}, which this base model has not; it has ${names.map(targetModule).join(', ')}: create the model with those`,
     );
-  for (let layer = 0; layer < architecture.numLayers; layer++) {
-    const linears = linearsIn(architecture, layer);
-    for (const linear of config.targets) {
-      if (!linears.includes(linear)) continue;
-      const dims = linearDims(architecture, linear);
-      const { rank } = moduleShape(config, layer, linear);
-      const a = createTensor(layer, linear, 'a', [rank, dims.in]);
+  const tensors = loraShapes(architecture, config).map((shape): LoraTensor => {
+    const { layer, linear, half, dims } = shape;
+    const size = dims[0] * dims[1];
+    const value = new Float32Array(size);
+    if (half === 'a') {
       const random = uniformGenerator(config.initSeed, layer * names.length + names.indexOf(linear));
-      const bound = 1 / Math.sqrt(dims.in);
-      for (let i = 0; i < a.value.length; i++) a.value[i] = (2 * random() - 1) * bound;
-      tensors.push(a, createTensor(layer, linear, 'b', [dims.out, rank]));
+      const bound = 1 / Math.sqrt(dims[1]);
+      for (let i = 0; i < size; i++) value[i] = (2 * random() - 1) * bound;
     }
-  }
+    return { ...shape, value, gradient: new Float32Array(size) };
+  });
   return { config, tensors };
 }
 
-function createTensor(layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor {
-  const size = dims[0] * dims[1];
-  const name = `layers.${layer}.${linear}.${half}` as const;
-  return { name, layer, linear, half, dims, value: new Float32Array(size), gradient: new Float32Array(size) };
+/** Tensors of an adapter without values, in their order. Blocks without a target, such as those of experts, have none. */
+export function loraShapes(architecture: Architecture, config: LoraConfig): LoraShape[] {
+  const shape = (layer: number, linear: LinearName, half: LoraHalf, dims: LoraShape['dims']): LoraShape => ({
+    name: `layers.${layer}.${linear}.${half}`,
+    layer,
+    linear,
+    half,
+    dims,
+  });
+  return Array.from({ length: architecture.numLayers }, (_, layer) => {
+    const linears = linearsIn(architecture, layer);
+    return config.targets
+      .filter((linear) => linears.includes(linear))
+      .flatMap((linear) => {
+        const dims = linearDims(architecture, linear);
+        const { rank } = moduleShape(config, layer, linear);
+        return [shape(layer, linear, 'a', [rank, dims.in]), shape(layer, linear, 'b', [dims.out, rank])];
+      });
+  }).flat();
 }
 
 /** Uniform in [0, 1) with 32 random bits (splitmix32); streams of one seed are unrelated. */

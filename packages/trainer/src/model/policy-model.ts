@@ -6,7 +6,8 @@
 import type { Architecture, LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
 import type { RowReplay } from './row-replay.ts';
 
-export interface LoraTensor {
+/** Place and size of a tensor of an adapter. */
+export interface LoraShape {
   /** `layers.3.q.a`: layer, linear layer, half. */
   readonly name: `layers.${number}.${LinearName}.${LoraHalf}`;
   readonly layer: number;
@@ -14,6 +15,9 @@ export interface LoraTensor {
   readonly half: LoraHalf;
   /** `a`: [rank, in]; `b`: [out, rank]; row-major, as in PEFT. */
   readonly dims: readonly [number, number];
+}
+
+export interface LoraTensor extends LoraShape {
   /** Updated in place by the optimizer. */
   readonly value: Float32Array;
   /** ∂loss/∂value, summed since the caller last cleared it. */
