@@ -4,6 +4,7 @@ import {
   EXPERT_TENSORS,
   linearNames,
   type LinearName,
+  parameterCount,
   readArchitecture,
   UnsupportedModelError,
 } from '@trainyard/transformer';
@@ -50,7 +51,7 @@ const EXPERT_SUFFIXES = EXPERT_MATRICES.map((matrix) => `.${EXPERT_TENSORS[matri
 
 function countParameters({ tensors, metadata }: Pick<GgufFile, 'tensors' | 'metadata'>): ParameterCounts {
   const sizeOf = (name: string): number => (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
-  const total = tensors.keys().reduce((sum, name) => sum + sizeOf(name), 0);
+  const total = parameterCount({ tensors });
   const setting = (key: string): number =>
     Number(metadata.get(`${String(metadata.get('general.architecture'))}.${key}`));
   const ofExperts = tensors
