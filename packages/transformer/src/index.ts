@@ -28,6 +28,7 @@ export {
   EXPERT_MATRICES,
   EXPERT_TENSORS,
   expertDims,
+  expertParameters,
   expertShares,
   expertsIn,
   ROUTER_TENSOR,

@@ -1,6 +1,7 @@
 import {
   type Architecture,
   int64,
+  expertParameters,
   expertsIn,
   type LayerKind,
   linearDims,
@@ -130,12 +131,12 @@ export const attentionBlock = (block: QueryBlock): AttentionBlock => ({
 
 /** Products of a token with the weights of a layer, on average. */
 function meanLayerFlops(architecture: Architecture): number {
-  const { numLayers, hiddenSize, experts } = architecture;
+  const { numLayers, hiddenSize } = architecture;
   let parameters = 0;
   for (let layer = 0; layer < numLayers; layer++) {
     for (const linear of linearsIn(architecture, layer)) parameters += productOf(linearDims(architecture, linear));
-    if (expertsIn(architecture, layer) === null) continue;
-    parameters += hiddenSize * (experts!.count + 3 * experts!.used * experts!.feedForwardSize);
+    const experts = expertsIn(architecture, layer);
+    if (experts !== null) parameters += hiddenSize * experts.count + experts.used * expertParameters(architecture);
   }
   return (2 * parameters) / numLayers;
 }

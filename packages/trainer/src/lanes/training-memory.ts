@@ -1,8 +1,7 @@
 import {
   type Architecture,
   defaultLora,
-  EXPERT_MATRICES,
-  expertDims,
+  expertParameters,
   expertsIn,
   inputOf,
   type LoraConfig,
@@ -62,7 +61,7 @@ export function trainingMemory(
   const routers = sumOf(layers, (layer) => 4 * hiddenSize * (expertsIn(architecture, layer)?.count ?? 0));
   const temporaries = 4 * TEMPORARY_ROWS * (widestFeedForward(architecture) + hiddenSize) * numLanes;
   const headBytes = isStreamed ? 4 * SCRATCH_SLACK * Math.min(vocabSize * hiddenSize, MAX_PART_VALUES) * numLanes : 0;
-  const expertBytes = architecture.experts === null ? 0 : oneExpertBytes(architecture);
+  const expertBytes = architecture.experts === null ? 0 : 4 * expertParameters(architecture);
   const experts = sumOf(layers, (layer) => expertBytes * (expertsIn(architecture, layer)?.count ?? 0));
   return {
     weightBytes: routers + (isStreamed ? 0 : matrices + experts + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2)),
@@ -97,9 +96,6 @@ function matrixBytes(architecture: Architecture, lora: LoraConfig, names: readon
     return 4 * out * (inner + lowWidth(inputOf(projection), lora));
   });
 }
-
-const oneExpertBytes = (architecture: Architecture): number =>
-  sumOf(EXPERT_MATRICES, (matrix) => 4 * expertDims(architecture, matrix).in * expertDims(architecture, matrix).out);
 
 /** Width of dense layers, or of one expert if there are none. */
 const widestFeedForward = ({ experts, feedForwardSize }: Architecture): number =>

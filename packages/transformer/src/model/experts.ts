@@ -40,6 +40,10 @@ export const expertDims = (
   return matrix === 'down' ? { in: wide, out: hiddenSize } : { in: hiddenSize, out: wide };
 };
 
+/** Weights of one expert. */
+export const expertParameters = (sizes: Parameters<typeof expertDims>[0]): number =>
+  EXPERT_MATRICES.map((matrix) => expertDims(sizes, matrix)).reduce((sum, dims) => sum + dims.in * dims.out, 0);
+
 /**
  * Chooses the experts of tokens: those of the highest scores; of equal scores the first. They are in ascending order,
  * so that sums over them do not depend on their scores.
