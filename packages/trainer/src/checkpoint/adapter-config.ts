@@ -1,7 +1,12 @@
 /** adapter_config.json of a checkpoint, with PEFT's names. */
-import { ALL_LINEAR_NAMES, type LoraConfig, type ModulePattern } from '@trainyard/transformer';
+import {
+  ALL_LINEAR_NAMES,
+  type Architecture,
+  type LoraConfig,
+  type ModulePattern,
+  parentModule,
+} from '@trainyard/transformer';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
-import type { LoraParameters } from '../model/policy-model.ts';
 
 /** Members that decide the adapter's results. */
 interface PeftShape {
@@ -44,12 +49,12 @@ export function shapeDifferences(
 }
 
 /**
- * Neutral options are left out, as in files from before they were supported. If only some blocks have a target, the
- * others have experts, whose matrices have the same names for PEFT.
+ * Neutral options are left out, as in files from before they were supported. For PEFT, matrices of experts have the
+ * names of a dense feed-forward.
  */
-export function peftConfig({ config, tensors }: Pick<LoraParameters, 'config' | 'tensors'>): object {
-  const { r, lora_alpha, target_modules, ...options } = peftShape(config);
-  const counts = config.targets.map((target) => tensors.filter(({ linear }) => linear === target).length);
+export function peftConfig(lora: LoraConfig, { experts }: Pick<Architecture, 'experts'>): object {
+  const { r, lora_alpha, target_modules, ...options } = peftShape(lora);
+  const namesExperts = experts !== null && lora.targets.some((linear) => parentModule(linear) === 'mlp');
   return {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',
@@ -57,7 +62,7 @@ export function peftConfig({ config, tensors }: Pick<LoraParameters, 'config' | 
     lora_alpha,
     lora_dropout: 0,
     target_modules,
-    ...(new Set(counts).size > 1 ? { exclude_modules: EXPERT_MODULES } : {}),
+    ...(namesExperts ? { exclude_modules: EXPERT_MODULES } : {}),
     bias: 'none',
     ...Object.fromEntries(Object.entries(options).filter(([, value]) => !isNeutral(value))),
     base_model_name_or_path: null,

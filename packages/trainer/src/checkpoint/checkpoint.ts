@@ -56,9 +56,12 @@ export function writeCheckpointFiles(directory: string, { optimizer, ...adapter 
 }
 
 /** Writes only the state that training resumes from, into an empty directory. @returns as `writeCheckpoint` */
-export function writeTrainingState(directory: string, lora: LoraParameters, optimizer: OptimizerState): string {
+export function writeTrainingState(
+  directory: string,
+  { lora, architecture, optimizer }: Omit<CheckpointContent, 'metrics'>,
+): string {
   const optimizerDigest = writeOptimizer(directory, lora, optimizer);
-  const digest = writeAdapter(directory, lora);
+  const digest = writeAdapter(directory, lora, architecture);
   writeDigests(directory, digest, { [OPTIMIZER_FILE]: optimizerDigest });
   return digest;
 }
@@ -74,7 +77,7 @@ export function writeAdapterFiles(
   { lora, architecture, metrics }: Omit<CheckpointContent, 'optimizer'>,
   written: Readonly<Record<string, string>> = {},
 ): string {
-  const digest = writeAdapter(directory, lora);
+  const digest = writeAdapter(directory, lora, architecture);
   const { alpha, tensors } = ggufAdapter(lora, architecture);
   const metadata = {
     'general.type': 'adapter',
@@ -117,8 +120,9 @@ export function checkpointDigest(directory: string): string {
 }
 
 /** @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation */
-function writeAdapter(directory: string, lora: LoraParameters): string {
-  writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora), null, 2)}\n`);
+function writeAdapter(directory: string, lora: LoraParameters, architecture: Architecture): string {
+  const config = peftConfig(lora.config, architecture);
+  writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(config, null, 2)}\n`);
   // transformers and PEFT require a format name. Tensors do not give the scales: without them, equal weights of
   // other scales would have the same digest.
   const metadata = { format: 'pt', ...scaleMetadata(lora.config) };

@@ -318,6 +318,16 @@ describe.each([
   });
 });
 
+test('an adapter of dense feed-forwards leaves out experts', () => {
+  const experts = { ...TINY_ARCHITECTURES.qwen3moe.experts!, denseLayers: [1] };
+  const architecture = { ...TINY_ARCHITECTURES.qwen3moe, experts };
+  const lora = initialLoraParameters(architecture, { rank: 2, alpha: 6, targets: ['gate', 'down'], initSeed: 0 });
+  const directory = mkdtempSync(join(scratch, 'dense-'));
+  writeCheckpoint(directory, { lora, architecture, optimizer: freshOptimizerState(lora.tensors), metrics: {} });
+  const config = JSON.parse(readFileSync(join(directory, 'adapter_config.json'), 'utf8')) as object;
+  expect(config).toMatchObject({ exclude_modules: String.raw`.*\.experts\..*` });
+});
+
 describe('an adapter of PEFT', () => {
   test('comes back as a checkpoint of the same digest, for both kinds of reader', () => {
     const imported = importFrom({});

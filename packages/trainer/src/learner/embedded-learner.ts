@@ -162,7 +162,7 @@ export class EmbeddedLearner implements LearnerSession {
       return await this.#versions.write(name, (directory) => {
         const digest = isServed
           ? writeCheckpointFiles(directory, { lora, architecture, optimizer: this.#optimizer, metrics })
-          : writeTrainingState(directory, lora, this.#optimizer);
+          : writeTrainingState(directory, { lora, architecture, optimizer: this.#optimizer });
         return { name, digest, sizeBytes: sizeOf(directory) };
       });
     } finally {
