@@ -34,7 +34,13 @@ export class QuantisedWeights {
     const matrices = sourcesOf(file, architecture);
     const names = matrices.flatMap(({ sources }) => sources.map(({ tensor }) => tensor));
     const raw = new Uint8Array(Math.max(...names.map((name) => file.tensors.get(name)!.sizeBytes)));
-    const all = matrices.map((matrix) => layOutAll(file, matrix, memory, raw));
+    let last: { readonly tensor: string; readonly bytes: Uint8Array } | null = null;
+    // Gate and up can be rows of one tensor.
+    const bytesOf = (tensor: string): Uint8Array => {
+      if (last?.tensor !== tensor) last = { tensor, bytes: file.readRaw(tensor, raw) };
+      return last.bytes;
+    };
+    const all = matrices.map((matrix) => layOutAll({ tensors: file.tensors, bytesOf }, matrix, memory));
     let next = 0;
     this.layers = Array.from({ length: architecture.numLayers }, (_, layer) =>
       byProjection(projectionsIn(architecture, layer), () => all[next++]!),
@@ -58,12 +64,11 @@ export class QuantisedWeights {
   }
 }
 
-/** @param raw buffer for the largest tensor of the file */
+/** @param file with the stored bytes of a tensor, valid until the next one is read */
 function layOutAll(
-  file: WeightFile,
+  file: Pick<GgufFile, 'tensors'> & { readonly bytesOf: (tensor: string) => Uint8Array },
   { sources, columns }: MatrixSources,
   memory: DecoderMemory,
-  raw: Uint8Array,
 ): QuantisedMatrix {
   const formats = sources.map(({ tensor }) => formatOf(file.tensors.get(tensor)!.type)!);
   const sizes = sources.map(({ numRows }, i) => matrixBytes(formats[i]!, numRows, columns));
@@ -73,7 +78,7 @@ function layOutAll(
   let firstRow = 0;
   for (const [i, { tensor, numRows, rowAt }] of sources.entries()) {
     const into = new Uint8Array(memory.shared.buffer, address, sizes[i]!);
-    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor, raw), { numRows, numColumns: columns, rowAt }, into);
+    layOut(file.tensors.get(tensor)!.type, file.bytesOf(tensor), { numRows, numColumns: columns, rowAt }, into);
     const last = parts.at(-1);
     if (last?.format === formats[i]) last!.numRows += numRows;
     else parts.push({ format: formats[i]!, address, firstRow, numRows });
