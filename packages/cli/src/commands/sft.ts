@@ -81,17 +81,17 @@ export function sftCommand(): Command {
     const { entity, project, name } = named;
     if (options.heldOut !== undefined && options.heldOutFraction !== undefined)
       throw new UsageError('--held-out and --held-out-fraction exclude each other');
-    const files = [file, ...(options.heldOut === undefined ? [] : [options.heldOut])];
-    const contents = await Promise.all(files.map(openFile));
+    const paths = [file, ...(options.heldOut === undefined ? [] : [options.heldOut])];
+    const files = await Promise.all(paths.map(async (path) => ({ path, content: await openFile(path) })));
     const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
     if (base === undefined) throw new CommandError('the service serves no model; run "trainyard doctor" to see why');
     const wasThere = await isModel(client, named);
     const model = await client.models.register({ entity, project, name, base_model: base }, { signal });
     const artifacts: ArtifactObject[] = [];
-    for (const [index, path] of files.entries()) {
+    for (const { path, content } of files) {
       const target = { entity: model.entity, project, name: artifactNameOf(path) };
       const artifact = await withProgress(`sending ${basename(path)}`, () =>
-        client.artifacts.upload(target, contents[index]!, {}, { signal }),
+        client.artifacts.upload(target, content, {}, { signal }),
       ).catch(async (error: unknown) => {
         if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
         throw error;
