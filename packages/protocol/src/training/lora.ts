@@ -4,8 +4,15 @@ import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** Linear layers of a block that can have adapters, with PEFT's names; a base model has some of them. */
 const LORA_TARGETS = [
-  ...(['q_proj', 'k_proj', 'v_proj', 'qkv_proj', 'o_proj'] as const),
-  ...(['gate_proj', 'up_proj', 'gate_up_proj', 'down_proj'] as const),
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'qkv_proj',
+  'o_proj',
+  'gate_proj',
+  'up_proj',
+  'gate_up_proj',
+  'down_proj',
 ] as const;
 
 /** Larger ranks cost more than they gain: the hidden size of the default model is 576. */
