@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../packages/dashboard/build.mjs';
 import { hasBrowser } from '../support/browser.ts';
 import { JudgedPage } from '../support/judged-page.ts';
+import { loggedReply } from '../support/logged-reply.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 import { seedSupervisedRun } from '../support/seeded-supervised-run.ts';
 
@@ -111,15 +112,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
     const rollout = (numTokens: number) => ({
       messages_and_choices: [
         { role: 'user', content: 'What is 6 times 7?' },
-        {
-          finish_reason: 'stop',
-          index: 0,
-          token_ids: Array.from({ length: numTokens }, (_, id) => id + 1),
-          logprobs: {
-            content: Array.from({ length: numTokens }, (_, id) => ({ token: `token_id:${id + 1}`, logprob: -1 })),
-          },
-          message: { role: 'assistant', content: `It is ${40 + numTokens}.` },
-        },
+        loggedReply(numTokens, `It is ${40 + numTokens}.`),
       ],
       reward: numTokens / 100,
     });

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../packages/dashboard/build.mjs';
 import { axeViolations } from '../support/axe-violations.ts';
 import { hasBrowser } from '../support/browser.ts';
+import { loggedReply } from '../support/logged-reply.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 
 const NUM_STEPS = 12;
@@ -191,20 +192,13 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
 /** Rollouts of one question after an example. */
 function fewShot(group: number): object {
   const message = (role: string, content: string) => ({ role, content });
-  const reply = (index: number) => ({
-    finish_reason: index === 3 ? 'length' : 'stop',
-    index: 0,
-    token_ids: Array.from({ length: index + 2 }, (_, id) => id + 1),
-    logprobs: { content: Array.from({ length: index + 2 }, (_, id) => ({ token: `token_id:${id + 1}`, logprob: -1 })) },
-    message: message('assistant', `It is ${group * 7 + (index % 2)}.`),
-  });
   return {
     trajectories: Array.from({ length: 4 }, (_, index) => ({
       messages_and_choices: [
         message('user', 'What is 318 times 47?'),
         message('assistant', '14946'),
         message('user', `What is ${group} times 7?`),
-        reply(index),
+        loggedReply(index + 2, `It is ${group * 7 + (index % 2)}.`, index === 3 ? 'length' : 'stop'),
       ],
       reward: index % 2 === 0 ? 1 : 0,
       metrics: { words: index },
