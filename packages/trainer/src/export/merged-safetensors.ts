@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GgufFile } from '@trainyard/native';
+import type { GgufFile, GgufTensorInfo } from '@trainyard/native';
 import { type Architecture, linearDims, readWeights, ROPE_FACTORS, toHalves } from '@trainyard/transformer';
 import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
@@ -8,7 +8,8 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { folderConfig } from '../model-folder/folder-config.ts';
-import { huggingFaceNames } from '../model-folder/tensor-names.ts';
+import { putRows, takeRows, type TensorSources } from '../model-folder/expert-layouts.ts';
+import { tensorSources } from '../model-folder/tensor-table.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
@@ -42,12 +43,11 @@ export async function writeMergedSafetensors(
   const factors = architecture.longRope && { short: source.readF32(short), long: source.readF32(long) };
   const config = huggingFaceConfig(architecture, facts, factors, type);
   const tensors = [
-    ...[...source.tensors.values()]
-      .filter(({ name }) => !FACTOR_TENSORS.includes(name))
-      .flatMap(({ name, dims }) => {
-        const read = () => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture);
-        return namedParts({ names: huggingFaceNames(name, architecture), dims: dims.toReversed(), read });
-      }),
+    ...folderTensors(
+      [...source.tensors.values()].filter(({ name }) => !FACTOR_TENSORS.includes(name)),
+      architecture,
+      (name) => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
+    ),
     ...absentBiases(architecture).map(({ name, length }) => ({
       name,
       dims: [length],
@@ -82,17 +82,35 @@ interface NamedPart {
   readonly read: () => Float32Array;
 }
 
-/** Parts of a tensor along its first axis, which has one name each; the tensor is read once. */
-function namedParts({
-  names,
-  dims,
-  read,
-}: Pick<NamedPart, 'dims' | 'read'> & { readonly names: readonly string[] }): NamedPart[] {
-  if (names.length === 1) return [{ name: names[0]!, dims, read }];
+/** Tensors of a folder that have the values of those of a file. @param read values of one by its name in the file */
+function folderTensors(
+  stored: readonly GgufTensorInfo[],
+  architecture: Architecture,
+  read: (name: string) => Float32Array,
+): NamedPart[] {
+  const all = stored.map(({ name, dims }) => ({ name, sources: sourcesOf(name, architecture, dims.toReversed()) }));
+  return all.flatMap(({ name, sources: { names, dims, rows } }): NamedPart[] => {
+    const [first] = names;
+    if (rows === null) return namedParts(names, dims, () => read(name));
+    // The tensor of the first rows stands for all that share a tensor of the folder.
+    if (rows.first > 0) return [];
+    const readAll = () => {
+      const whole = new Float32Array(dims.reduce((product, dim) => product * dim));
+      for (const other of all)
+        if (other.sources.names[0] === first && other.sources.rows !== null)
+          putRows(other.sources.rows, read(other.name), whole);
+      return whole;
+    };
+    return [{ name: first!, dims, read: readAll }];
+  });
+}
+
+/** Parts of a tensor along its first axis, which has one name each; the tensor is read once. @param dims of a part */
+function namedParts(names: readonly string[], dims: readonly number[], read: () => Float32Array): NamedPart[] {
   let whole: Float32Array = new Float32Array();
   return names.map((name, part) => ({
     name,
-    dims: dims.slice(1),
+    dims,
     read: () => {
       if (part === 0) whole = read();
       const length = whole.length / (names.length - part);
@@ -102,6 +120,9 @@ function namedParts({
     },
   }));
 }
+
+const sourcesOf = (name: string, architecture: Architecture, dims: readonly number[]): TensorSources =>
+  tensorSources(architecture, transformersFamily(architecture)?.expertLayouts[0], name, dims);
 
 /** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
@@ -116,8 +137,7 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
     },
     readF32: (name: string, into?: Float32Array, first?: number) => {
       if (name === ROPE_FACTORS.short && ropeScaling.kind === 'longrope') return Float32Array.from(ropeScaling.short);
-      const parts = huggingFaceNames(name, architecture).map((part) => reader.readF32(part));
-      const values = plusOffset(name, parts.length === 1 ? parts[0]! : joined(parts), architecture);
+      const values = plusOffset(name, readSources(reader, sourcesOf(name, architecture, [])), architecture);
       if (into === undefined) return values;
       const from = first ?? 0;
       into.set(values.subarray(from, from + into.length));
@@ -129,10 +149,19 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
 
 /** Returns '' for tensors that the layout lacks, which match no file entry. */
 function nameOrNone(ggufName: string, architecture: Architecture): string {
-  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceNames(ggufName, architecture)[0]!;
+  return ggufName === 'rope_freqs.weight' ? '' : sourcesOf(ggufName, architecture, []).names[0]!;
+}
+
+function readSources(reader: SafetensorsReader, { names, rows }: TensorSources): Float32Array {
+  const values = joined(names.map((name) => reader.readF32(name)));
+  if (rows === null) return values;
+  const own = new Float32Array((values.length / rows.of) * rows.count);
+  takeRows(rows, values, own);
+  return own;
 }
 
 function joined(parts: readonly Float32Array[]): Float32Array {
+  if (parts.length === 1) return parts[0]!;
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
   parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
   return all;

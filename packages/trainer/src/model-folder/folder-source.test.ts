@@ -28,6 +28,43 @@ const pathOf = (name: string) => join(folder, name);
 const readJson = <Content extends object>(name: string) => JSON.parse(readFileSync(pathOf(name), 'utf8')) as Content;
 const writeJson = (name: string, value: unknown) => writeFileSync(pathOf(name), JSON.stringify(value));
 
+/** Rewrites a folder in which each expert has its own tensors. */
+function stackExperts(): void {
+  const path = pathOf('model.safetensors');
+  const all = new Map(readSafetensors(path).tensors);
+  const { count } = TINY_ARCHITECTURES.qwen3moe.experts!;
+  for (let layer = 0; layer < TINY_ARCHITECTURES.qwen3moe.numLayers; layer++) {
+    const prefix = `model.layers.${layer}.mlp.experts`;
+    const take = (matrices: readonly string[]): NamedTensor['data'][] =>
+      Array.from({ length: count }, (_, expert) =>
+        matrices.map((matrix) => {
+          const name = `${prefix}.${expert}.${matrix}_proj.weight`;
+          const { data } = all.get(name)!;
+          all.delete(name);
+          return data;
+        }),
+      ).flat();
+    const { hiddenSize, experts } = TINY_ARCHITECTURES.qwen3moe;
+    const stacked = (name: string, dims: number[], matrices: readonly string[]) => {
+      const data = Float32Array.from(take(matrices).flatMap((part) => [...part]));
+      all.set(`${prefix}.${name}`, { name: `${prefix}.${name}`, dims, data });
+    };
+    stacked('gate_up_proj', [count, 2 * experts!.feedForwardSize, hiddenSize], ['gate', 'up']);
+    stacked('down_proj', [count, hiddenSize, experts!.feedForwardSize], ['down']);
+  }
+  rmSync(path);
+  writeSafetensors(path, [...all.values()], {});
+}
+
+test('a folder with all experts of a layer in one tensor gives the file of one with a tensor per expert', async () => {
+  await writeTinyFolder(folder, original, TINY_ARCHITECTURES.qwen3moe);
+  const expected = readFileSync(await convert());
+  stackExperts();
+  let numCopies = 0;
+  expect(readFileSync(await convert(() => numCopies++)).equals(expected)).toBe(true);
+  expect(numCopies).toBe(1);
+});
+
 describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe'] as const)('a folder of %s', (name) => {
   const architecture = TINY_ARCHITECTURES[name];
 

@@ -9,7 +9,7 @@ import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 import { modelMetadata, ropeFactors } from './model-metadata.ts';
 import { INDEX_FILE, shardNames, SINGLE_FILE, Shards, type ShardTensor } from './shards.ts';
 import { storedType, tensorBytes } from './tensor-bytes.ts';
-import { isIgnoredTensor, sourceDims, type TableTensor, tensorTable } from './tensor-table.ts';
+import { isIgnoredTensor, type TableTensor, tensorTable } from './tensor-table.ts';
 import { TOKENIZER_FILES, tokenizerMetadata } from './tokenizer-metadata.ts';
 
 export interface FolderTensor extends GgufTensorShape {
@@ -41,7 +41,11 @@ export class ModelFolder implements Disposable {
     config: FolderConfig,
     { vocabulary, shards }: { vocabulary: Readonly<Record<string, GgufWritableValue>>; shards: Shards },
   ) {
-    const stored = matched(tensorTable(config), shards, config.architecture.name);
+    const stored = matched(
+      tensorTable(config, (tensor) => shards.tensors.has(tensor)),
+      shards,
+      config.architecture.name,
+    );
     // The largest matrix is the embedding.
     const type = stored[0]![1][0]!.entry.dtype;
     this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
@@ -100,8 +104,8 @@ function matched(
   family: string,
 ): (readonly [TableTensor, readonly ShardTensor[]])[] {
   const stored = table.map((tensor) => {
-    const dims = sourceDims(tensor);
-    const places = tensor.sources.map((source) => {
+    const { names, dims } = tensor.sources;
+    const places = names.map((source) => {
       const place = tensors.get(source);
       if (place === undefined) throw new ModelFolderError(`the weights lack the tensor ${source} of a ${family} model`);
       if (place.entry.dims.join() !== dims.join())
@@ -119,7 +123,7 @@ function matched(
     return [tensor, places] as const;
   });
   // A tied head may be stored as well; it is the embedding.
-  const known = new Set([...table.flatMap(({ sources }) => sources), 'lm_head.weight']);
+  const known = new Set([...table.flatMap(({ sources }) => sources.names), 'lm_head.weight']);
   const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name));
   if (other !== undefined)
     throw unsupportedFolder(`the weights have the tensor ${shown(other)}, which no ${family} model has`);

@@ -18,7 +18,7 @@ export function storedType(
 
 /**
  * Bytes of a source of a tensor for the GGUF file: those of the folder, with rows of q and k in interleaved order where the
- * table says so. At most one head or some megabytes are in memory.
+ * table says so. At most one head, the matrices of one expert, or some megabytes are in memory.
  *
  * @throws {ModelFolderError} for NaN and infinite values, with the tensor's name
  */
@@ -31,6 +31,15 @@ export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor
     const bytes = new Uint8Array(values.buffer);
     requireFinite(bytes, 'F32', source);
     yield heads === null ? bytes : interleaved(bytes, heads, bytes.length / dims[0]!);
+    return;
+  }
+  if (tensor.sources.rows !== null) {
+    const { numMatrices, of, first, count } = tensor.sources.rows;
+    const matrixBytes = (entry.end - entry.start) / numMatrices;
+    for (const matrix of reader.pieces(entry.name, matrixBytes)) {
+      requireFinite(matrix, entry.dtype, source);
+      yield matrix.subarray((first / of) * matrixBytes, ((first + count) / of) * matrixBytes);
+    }
     return;
   }
   const rowBytes = (entry.end - entry.start) / dims[0]!;

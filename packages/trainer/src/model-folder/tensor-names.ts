@@ -1,7 +1,5 @@
 import {
   type Architecture,
-  EXPERT_MATRICES,
-  EXPERT_TENSORS,
   FUSED_LINEAR_NAMES,
   GGUF_LINEARS,
   LINEAR_NAMES,
@@ -30,7 +28,6 @@ const PARTS: Readonly<Record<string, string>> = {
   attn_q_norm: 'self_attn.q_norm',
   attn_k_norm: 'self_attn.k_norm',
   ffn_norm: 'post_attention_layernorm',
-  ffn_gate_inp: 'mlp.gate',
   post_attention_norm: 'post_attention_layernorm',
   post_ffw_norm: 'post_feedforward_layernorm',
 };
@@ -57,19 +54,11 @@ function partsOf({ norms, hasFusedLinears }: NameTraits): Readonly<Record<string
 type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears'>;
 
 /**
- * Names of the tensors that are one in GGUF: those of each expert, in order; of others one name.
+ * Name of a tensor that is no router or expert.
  *
  * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name
  */
-export function huggingFaceNames(ggufName: string, architecture: Architecture): string[] {
-  const [, layer, tensor] = /^blk\.(\d+)\.(.+)$/.exec(ggufName) ?? [];
-  const matrix = EXPERT_MATRICES.find((name) => EXPERT_TENSORS[name] === tensor);
-  if (matrix === undefined || architecture.experts === null) return [huggingFaceName(ggufName, architecture)];
-  const prefix = `model.layers.${layer}.mlp.experts`;
-  return Array.from({ length: architecture.experts.count }, (_, expert) => `${prefix}.${expert}.${matrix}_proj.weight`);
-}
-
-function huggingFaceName(ggufName: string, architecture: NameTraits): string {
+export function huggingFaceName(ggufName: string, architecture: NameTraits): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];

@@ -14,12 +14,13 @@ import {
   ROUTER_TENSOR,
 } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
-import { huggingFaceNames } from './tensor-names.ts';
+import { type ExpertLayout, expertSources, storedLayout, type TensorSources } from './expert-layouts.ts';
+import { huggingFaceName } from './tensor-names.ts';
 
 /** A tensor of the GGUF file and its sources. */
 export interface TableTensor {
-  /** in the folder; several are stacked along the first axis */
-  readonly sources: readonly string[];
+  /** in the folder */
+  readonly sources: TensorSources;
   /** in the GGUF file */
   readonly name: string;
   /** row-major */
@@ -32,21 +33,22 @@ export interface TableTensor {
   readonly isSinglePrecision: boolean;
 }
 
-/** Row-major sizes of each source. */
-export const sourceDims = ({ sources, dims }: TableTensor): readonly number[] =>
-  sources.length === 1 ? dims : dims.slice(1);
-
 /** Constants of old releases, which are computed from the configuration. */
 const IGNORED = /\.(?:attention\.masked_bias|attention\.bias|rotary_emb\.inv_freq)$/;
 
 export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source);
 
-/** All tensors of a model, in the order of the file; the folder must have exactly these. */
-export function tensorTable(config: FolderConfig): TableTensor[] {
+/**
+ * All tensors of a model, in the order of the file; the folder must have exactly these.
+ *
+ * @param isStored true for the names of the folder's tensors
+ */
+export function tensorTable(config: FolderConfig, isStored: (name: string) => boolean): TableTensor[] {
   const { architecture, family, isTied } = config;
+  const layout = storedLayout(family.expertLayouts, isStored, architecture);
   const { vocabSize, hiddenSize, numLayers } = architecture;
   const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
-    sources: huggingFaceNames(name, architecture),
+    sources: tensorSources(architecture, layout, name, dims),
     name,
     dims,
     interleavedHeads,
@@ -61,6 +63,21 @@ export function tensorTable(config: FolderConfig): TableTensor[] {
     tensor('output_norm.weight', [hiddenSize]),
     ...(isTied ? [] : [tensor('output.weight', [vocabSize, hiddenSize])]),
   ];
+}
+
+/** @param layout of experts @param name in GGUF @param dims row-major */
+export function tensorSources(
+  architecture: Architecture,
+  layout: ExpertLayout | undefined,
+  name: string,
+  dims: readonly number[],
+): TensorSources {
+  const [, layer, part] = /^blk\.(\d+)\.(.+)$/.exec(name) ?? [];
+  const ofExperts =
+    layout === undefined || part === undefined
+      ? null
+      : expertSources(architecture, layout, { layer: Number(layer), part });
+  return ofExperts ?? { names: [huggingFaceName(name, architecture)], dims, rows: null };
 }
 
 /** @param name in GGUF */

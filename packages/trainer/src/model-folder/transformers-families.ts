@@ -1,5 +1,6 @@
 import { type Architecture, type Experts, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
 import { CONFIG_FILE, decimal, type Fields, flag, invalid, real, whole } from './config-fields.ts';
+import { type ExpertLayout, QWEN3_EXPERTS } from './expert-layouts.ts';
 import { unsupportedFolder } from './model-folder-error.ts';
 
 /** A family as transformers saves it. */
@@ -22,6 +23,8 @@ export interface TransformersFamily {
   readonly originalContext: number | null;
   /** transformers adds it to the weights of norms. */
   readonly normOffset: number;
+  /** Layouts of experts that its folders may have, the one of exports first. */
+  readonly expertLayouts: readonly ExpertLayout[];
   /**
    * Traits that its configuration sets in addition to the common ones.
    * @param ropeBase of all layers, which releases of transformers store in different places
@@ -42,6 +45,7 @@ const LLAMA: TransformersFamily = {
   isTied: false,
   originalContext: null,
   normOffset: 0,
+  expertLayouts: [],
   traits: () => ({}),
   fields: ({ hasAttentionBias }) => ({ hidden_act: 'silu', attention_bias: hasAttentionBias, mlp_bias: false }),
 };
@@ -73,6 +77,7 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     architecture: 'qwen3moe',
     className: 'Qwen3MoeForCausalLM',
     queryKeyNorm: 'head',
+    expertLayouts: QWEN3_EXPERTS,
     traits: (fields, numLayers) => ({ experts: expertsOf(fields, numLayers) }),
     fields: ({ hasAttentionBias, experts }) => ({
       hidden_act: 'silu',
