@@ -20,6 +20,10 @@ from transformers import (
     Gemma3TextConfig,
     GraniteConfig,
     GraniteForCausalLM,
+    GraniteMoeConfig,
+    GraniteMoeForCausalLM,
+    GraniteMoeHybridConfig,
+    GraniteMoeHybridForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -68,13 +72,19 @@ LLAMA3_ROPE = {
 }
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 LONGROPE = {"type": "longrope", "short_factor": [1.0, 1.2, 1.7], "long_factor": [1.5, 3.0, 9.0]}
+GRANITE = {"embedding_multiplier": 12.0, "attention_multiplier": 0.2, "residual_multiplier": 0.22, "logits_scaling": 3.0, "tie_word_embeddings": True}
+# No Mamba layers, but its sizes must fit.
+GRANITE4 = {"layer_types": ["attention"] * 3, "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 48, "mamba_n_heads": 8}
 # class, configuration, fields, type, pre-tokenizer, whole words first, NFC, size of a file
 CASES = {
     "llama3": (LlamaForCausalLM, LlamaConfig, {"head_dim": 16, "rope_theta": 500_000.0, "rope_scaling": LLAMA3_ROPE}, torch.bfloat16, split(LLAMA3), True, False, "200KB"),
     "smollm": (LlamaForCausalLM, LlamaConfig, {"tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, torch.float32, smollm(), False, False, "5GB"),
     "gpt2": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 4}, torch.float32, byte_level(True), False, False, "5GB"),
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"tie_word_embeddings": True}, torch.bfloat16, split(QWEN2), False, True, "5GB"),
-    "granite": (GraniteForCausalLM, GraniteConfig, {"embedding_multiplier": 12.0, "attention_multiplier": 0.2, "residual_multiplier": 0.22, "logits_scaling": 3.0, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "granite": (GraniteForCausalLM, GraniteConfig, GRANITE, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "granitemoe": (GraniteMoeForCausalLM, GraniteMoeConfig, {**GRANITE, "num_local_experts": 6, "num_experts_per_tok": 3}, torch.bfloat16, smollm(), False, False, "5GB"),
+    "granite4": (GraniteMoeHybridForCausalLM, GraniteMoeHybridConfig, {**GRANITE, **GRANITE4, "position_embedding_type": "rope"}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "granite4 without rope": (GraniteMoeHybridForCausalLM, GraniteMoeHybridConfig, {**GRANITE, **GRANITE4}, torch.float32, split(LLAMA3), True, False, "5GB"),
     "smollm3": (SmolLM3ForCausalLM, SmolLM3Config, {"num_hidden_layers": 5}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "olmo2": (Olmo2ForCausalLM, Olmo2Config, {}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
     "olmo3": (Olmo3ForCausalLM, Olmo3Config, {"num_hidden_layers": 5, "sliding_window": 37, "rope_scaling": YARN}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),

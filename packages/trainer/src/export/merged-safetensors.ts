@@ -8,7 +8,7 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { folderConfig } from '../model-folder/folder-config.ts';
-import { putRows, takeRows, type TensorSources } from '../model-folder/expert-layouts.ts';
+import { putRows, takeRows, type TensorSources } from '../model-folder/feed-forward-layouts.ts';
 import { tensorSources } from '../model-folder/tensor-table.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
@@ -122,7 +122,7 @@ function namedParts(names: readonly string[], dims: readonly number[], read: () 
 }
 
 const sourcesOf = (name: string, architecture: Architecture, dims: readonly number[]): TensorSources =>
-  tensorSources(architecture, transformersFamily(architecture)?.expertLayouts[0], name, dims);
+  tensorSources(architecture, transformersFamily(architecture)?.feedForwardLayouts[0], name, dims);
 
 /** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {

@@ -80,7 +80,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       name: family.architecture,
       vocabSize: whole(fields, 'vocab_size', [1, 1 << 20]),
       hiddenSize,
-      feedForwardSize: whole(fields, 'intermediate_size', [1, 1 << 20]),
+      feedForwardSize: whole(fields, family.feedForwardSize, [1, 1 << 20]),
       numLayers,
       numHeads,
       numKvHeads,
@@ -140,7 +140,7 @@ function familyOf(fields: Fields): TransformersFamily {
 const ACTIVATIONS = { silu: 'silu', gelu: 'gelu_pytorch_tanh' } as const;
 
 /** Settings that change the computation, with the values under which it is the family's. */
-function refuseOtherComputations(fields: Fields, { architecture, hasWindows }: TransformersFamily): void {
+function refuseOtherComputations(fields: Fields, { architecture, hasWindows, layerTypes }: TransformersFamily): void {
   if (isRecord(fields['quantization_config']))
     throw unsupportedFolder(
       `the weights are quantised (${shown(fields['quantization_config']['quant_method'])}); use the repository with F32, F16 or BF16 weights`,
@@ -150,7 +150,7 @@ function refuseOtherComputations(fields: Fields, { architecture, hasWindows }: T
   if (activation !== supported)
     throw unsupportedFolder(`\`hidden_act\` is ${shown(activation)}; only ${supported} is supported`);
   const layers = fields['layer_types'];
-  const slides = Array.isArray(layers) ? layers.some((type) => type !== 'full_attention') : false;
+  const slides = Array.isArray(layers) ? layers.some((type) => !layerTypes.includes(type)) : false;
   if ((slides && !hasWindows) || fields['use_sliding_window'] === true)
     throw unsupportedFolder('sliding attention windows are not supported');
 }

@@ -84,6 +84,18 @@ function changePhi(values: Readonly<Record<string, unknown>>): void {
   });
 }
 
+/** The same for Granite 4. */
+function changeGranite4(values: Readonly<Record<string, unknown>>): void {
+  change('config.json', {
+    model_type: 'granitemoehybrid',
+    architectures: ['GraniteMoeHybridForCausalLM'],
+    layer_types: ['attention', 'attention'],
+    num_local_experts: 0,
+    shared_intermediate_size: 64,
+    ...values,
+  });
+}
+
 const HEAD = 'lm_head.weight';
 const QUERY = 'model.layers.1.self_attn.q_proj.weight';
 
@@ -109,6 +121,22 @@ test.each<[string, () => void, RegExp]>([
     'another family',
     () => change('config.json', { model_type: 'gemma2' }),
     /family "gemma2".*supported: llama, qwen2, [^.]*\. A GGUF file of the model works: --model ID=PATH\.gguf$/,
+  ],
+  [
+    'Granite 4 with Mamba',
+    () => changeGranite4({ layer_types: ['mamba', 'attention'] }),
+    /layers with Mamba \(`layer_types`.*of granitemoehybrid, models with attention in all layers are/,
+  ],
+  ['Granite 4 without types of layers', () => changeGranite4({ layer_types: null }), /layers with Mamba/],
+  [
+    'Granite 4 with experts',
+    () => changeGranite4({ num_local_experts: 8 }),
+    /`num_local_experts` is 8; of granitemoehybrid, models without experts/,
+  ],
+  [
+    'Granite 4 with the names of Granite 3',
+    () => changeGranite4({}),
+    /lack the tensor model\.layers\.0\.shared_mlp\.input_linear\.weight/,
   ],
   ['a family like a property', () => change('config.json', { model_type: 'constructor' }), /family "constructor"/],
   [

@@ -26,7 +26,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     'attention.head_count': u32(architecture.numHeads),
     'attention.head_count_kv': u32(architecture.numKvHeads),
     'attention.layer_norm_rms_epsilon': architecture.rmsEpsilon,
-    ...((statesHeadSize || config.family.headSize !== null) && architecture.name !== 'granite'
+    ...((statesHeadSize || config.family.headSize !== null) && !architecture.name.startsWith('granite')
       ? { 'attention.key_length': u32(architecture.headSize), 'attention.value_length': u32(architecture.headSize) }
       : {}),
     ...(config.originalContext === null
@@ -43,7 +43,8 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
       : {}),
     ...(FAMILIES[architecture.name]!.ropeIsPartial ? { 'rope.dimension_count': u32(numRotated(architecture)) } : {}),
     ...scales(architecture),
-    ...(architecture.experts === null ? {} : expertSettings(architecture.experts)),
+    ...(architecture.unrotatedPeriod === 1 ? { 'rope.scaling.finetuned': false } : {}),
+    ...(architecture.experts === null ? {} : expertSettings(architecture, architecture.experts)),
     ...(window === null ? {} : windowSettings(architecture, window)),
   };
   return {
@@ -67,16 +68,15 @@ function yarnSettings({ factor, originalContext, betaFast, betaSlow }: Yarn): Re
 }
 
 /** Without a setting, llama.cpp makes the shares of a token's experts sum to 1. */
-function expertSettings({
-  count,
-  used,
-  feedForwardSize,
-  normalisesShares,
-}: Experts): Record<string, GgufWritableValue> {
+function expertSettings(
+  { name }: Architecture,
+  { count, used, feedForwardSize, normalisesShares }: Experts,
+): Record<string, GgufWritableValue> {
+  const hasOwnWidth = FAMILIES[name]!.settings.includes('expert_feed_forward_length');
   return {
     expert_count: { u32: count },
     expert_used_count: { u32: used },
-    expert_feed_forward_length: { u32: feedForwardSize },
+    ...(hasOwnWidth ? { expert_feed_forward_length: { u32: feedForwardSize } } : {}),
     ...(normalisesShares ? {} : { expert_weights_norm: false }),
   };
 }

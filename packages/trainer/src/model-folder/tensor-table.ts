@@ -14,7 +14,12 @@ import {
   ROUTER_TENSOR,
 } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
-import { type ExpertLayout, expertSources, storedLayout, type TensorSources } from './expert-layouts.ts';
+import {
+  type FeedForwardLayout,
+  feedForwardSources,
+  storedLayout,
+  type TensorSources,
+} from './feed-forward-layouts.ts';
 import { huggingFaceName } from './tensor-names.ts';
 
 /** A tensor of the GGUF file and its sources. */
@@ -45,7 +50,7 @@ export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source)
  */
 export function tensorTable(config: FolderConfig, isStored: (name: string) => boolean): TableTensor[] {
   const { architecture, family, isTied } = config;
-  const layout = storedLayout(family.expertLayouts, isStored, architecture);
+  const layout = storedLayout(family.feedForwardLayouts, isStored, architecture);
   const { vocabSize, hiddenSize, numLayers } = architecture;
   const tensor = (name: string, dims: readonly number[], interleavedHeads: number | null = null): TableTensor => ({
     sources: tensorSources(architecture, layout, name, dims),
@@ -65,19 +70,19 @@ export function tensorTable(config: FolderConfig, isStored: (name: string) => bo
   ];
 }
 
-/** @param layout of experts @param name in GGUF @param dims row-major */
+/** @param layout of feed-forwards @param name in GGUF @param dims row-major */
 export function tensorSources(
   architecture: Architecture,
-  layout: ExpertLayout | undefined,
+  layout: FeedForwardLayout | undefined,
   name: string,
   dims: readonly number[],
 ): TensorSources {
   const [, layer, part] = /^blk\.(\d+)\.(.+)$/.exec(name) ?? [];
-  const ofExperts =
+  const ofFeedForward =
     layout === undefined || part === undefined
       ? null
-      : expertSources(architecture, layout, { layer: Number(layer), part });
-  return ofExperts ?? { names: [huggingFaceName(name, architecture)], dims, rows: null };
+      : feedForwardSources(architecture, layout, { layer: Number(layer), part });
+  return ofFeedForward ?? { names: [huggingFaceName(name, architecture)], dims, rows: null };
 }
 
 /** @param name in GGUF */

@@ -1,6 +1,11 @@
 import { type Architecture, type Experts, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
 import { CONFIG_FILE, decimal, type Fields, flag, invalid, real, whole } from './config-fields.ts';
-import { type ExpertLayout, QWEN3_EXPERTS } from './expert-layouts.ts';
+import {
+  type FeedForwardLayout,
+  GRANITE_HYBRID_LAYOUTS,
+  GRANITE_LAYOUTS,
+  QWEN3_LAYOUTS,
+} from './feed-forward-layouts.ts';
 import { unsupportedFolder } from './model-folder-error.ts';
 
 /** A family as transformers saves it. */
@@ -11,20 +16,24 @@ export interface TransformersFamily {
   readonly className: string;
   /** True if it has sliding windows, by which it differs from another family of the architecture. */
   readonly hasWindows: boolean;
+  /** Values of `layer_types` for layers without windows. */
+  readonly layerTypes: readonly unknown[];
   /** Norms of q and k, which its models always or never have. */
   readonly queryKeyNorm: Architecture['queryKeyNorm'];
   /** True for biases of q, k and v alone, without a setting. */
   readonly hasQkvBias: boolean;
   /** Default of `head_dim`; null: hidden size / heads. */
   readonly headSize: number | null;
+  /** Setting with the width of a feed-forward. */
+  readonly feedForwardSize: string;
   /** Default of `tie_word_embeddings`, which transformers leaves out if it is true. */
   readonly isTied: boolean;
   /** Default of `original_max_position_embeddings`, which GGUF files of the family state; null if they do not. */
   readonly originalContext: number | null;
   /** transformers adds it to the weights of norms. */
   readonly normOffset: number;
-  /** Layouts of experts that its folders may have, the one of exports first. */
-  readonly expertLayouts: readonly ExpertLayout[];
+  /** Layouts that its folders may have, the one of exports first. */
+  readonly feedForwardLayouts: readonly FeedForwardLayout[];
   /**
    * Traits that its configuration sets in addition to the common ones.
    * @param ropeBase of all layers, which releases of transformers store in different places
@@ -39,15 +48,31 @@ const LLAMA: TransformersFamily = {
   architecture: 'llama',
   className: 'LlamaForCausalLM',
   hasWindows: false,
+  layerTypes: ['full_attention'],
   queryKeyNorm: null,
   hasQkvBias: false,
   headSize: null,
+  feedForwardSize: 'intermediate_size',
   isTied: false,
   originalContext: null,
   normOffset: 0,
-  expertLayouts: [],
+  feedForwardLayouts: [],
   traits: () => ({}),
   fields: ({ hasAttentionBias }) => ({ hidden_act: 'silu', attention_bias: hasAttentionBias, mlp_bias: false }),
+};
+
+const GRANITE: TransformersFamily = {
+  ...LLAMA,
+  architecture: 'granite',
+  className: 'GraniteForCausalLM',
+  traits: graniteScales,
+  fields: (architecture) => ({
+    ...LLAMA.fields(architecture),
+    embedding_multiplier: decimal(architecture.embeddingScale),
+    attention_multiplier: decimal(architecture.attentionScale ?? 1 / Math.sqrt(architecture.headSize)),
+    residual_multiplier: decimal(architecture.residualScale),
+    logits_scaling: decimal(architecture.logitScale),
+  }),
 };
 
 /** Families by their `model_type`. */
@@ -77,7 +102,7 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     architecture: 'qwen3moe',
     className: 'Qwen3MoeForCausalLM',
     queryKeyNorm: 'head',
-    expertLayouts: QWEN3_EXPERTS,
+    feedForwardLayouts: QWEN3_LAYOUTS,
     traits: (fields, numLayers) => ({ experts: expertsOf(fields, numLayers) }),
     fields: ({ hasAttentionBias, experts }) => ({
       hidden_act: 'silu',
@@ -103,23 +128,27 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     traits: gemma3Traits,
     fields: gemma3Fields,
   },
-  granite: {
-    ...LLAMA,
-    architecture: 'granite',
-    className: 'GraniteForCausalLM',
-    traits: (fields) => ({
-      embeddingScale: multiplier(fields, 'embedding_multiplier'),
-      attentionScale: multiplier(fields, 'attention_multiplier'),
-      residualScale: multiplier(fields, 'residual_multiplier'),
-      logitScale: multiplier(fields, 'logits_scaling'),
-    }),
+  granite: GRANITE,
+  granitemoe: {
+    ...GRANITE,
+    architecture: 'granitemoe',
+    className: 'GraniteMoeForCausalLM',
+    feedForwardLayouts: GRANITE_LAYOUTS,
+    traits: (fields) => ({ ...graniteScales(fields), experts: graniteExperts(fields) }),
     fields: (architecture) => ({
-      ...LLAMA.fields(architecture),
-      embedding_multiplier: decimal(architecture.embeddingScale),
-      attention_multiplier: decimal(architecture.attentionScale ?? 1 / Math.sqrt(architecture.headSize)),
-      residual_multiplier: decimal(architecture.residualScale),
-      logits_scaling: decimal(architecture.logitScale),
+      ...GRANITE.fields(architecture),
+      intermediate_size: architecture.experts!.feedForwardSize,
+      num_local_experts: architecture.experts!.count,
+      num_experts_per_tok: architecture.experts!.used,
     }),
+  },
+  granitemoehybrid: {
+    ...GRANITE,
+    className: 'GraniteMoeHybridForCausalLM',
+    layerTypes: ['attention', 'mamba'],
+    feedForwardSize: 'shared_intermediate_size',
+    feedForwardLayouts: GRANITE_HYBRID_LAYOUTS,
+    traits: graniteHybridTraits,
   },
   olmo2: {
     ...LLAMA,
@@ -176,6 +205,15 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     }),
   },
 };
+
+function graniteScales(fields: Fields): Partial<Architecture> {
+  return {
+    embeddingScale: multiplier(fields, 'embedding_multiplier'),
+    attentionScale: multiplier(fields, 'attention_multiplier'),
+    residualScale: multiplier(fields, 'residual_multiplier'),
+    logitScale: multiplier(fields, 'logits_scaling'),
+  };
+}
 
 const multiplier = (fields: Fields, name: string): number => real(fields, name, [1e-9, 1e9], 1);
 
@@ -250,6 +288,35 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
       (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
     ),
   };
+}
+
+/** Shares of the chosen experts always sum to 1. */
+function graniteExperts(fields: Fields): Experts {
+  const count = whole(fields, 'num_local_experts', [1, 4096], 8);
+  return {
+    count,
+    used: whole(fields, 'num_experts_per_tok', [1, count], 2),
+    feedForwardSize: whole(fields, 'intermediate_size', [1, 1 << 20]),
+    normalisesShares: true,
+    denseLayers: [],
+  };
+}
+
+/** Granite 4 with attention in all layers and one feed-forward each. */
+function graniteHybridTraits(fields: Fields, numLayers: number): Partial<Architecture> {
+  const layers = fields['layer_types'];
+  const isAttention =
+    Array.isArray(layers) && layers.length === numLayers && layers.every((type) => type === 'attention');
+  if (!isAttention)
+    throw unsupportedFolder(
+      `layers with Mamba (\`layer_types\` in ${CONFIG_FILE}) are not supported; of granitemoehybrid, models with attention in all layers are`,
+    );
+  const count = whole(fields, 'num_local_experts', [0, 4096], 8);
+  if (count > 0)
+    throw unsupportedFolder(
+      `\`num_local_experts\` is ${count}; of granitemoehybrid, models without experts are supported`,
+    );
+  return { ...graniteScales(fields), unrotatedPeriod: fields['position_embedding_type'] === 'rope' ? null : 1 };
 }
 
 function gemma3Traits(fields: Fields, numLayers: number): Partial<Architecture> {

@@ -160,8 +160,10 @@ export function readArchitecture(file: ModelFile): Architecture {
   refuseUnknownSettings(file, name, family);
   refuseUnknownTensors(file, name, family);
   const optional = (key: string): number | undefined => {
-    const value = file.metadata.get(`${name}.${key}`);
-    if (value === undefined) return undefined;
+    const stated = file.metadata.get(`${name}.${key}`);
+    if (stated === undefined) return undefined;
+    // Some files repeat it for each layer.
+    const value = Array.isArray(stated) && new Set(stated).size === 1 ? (stated[0] as GgufValue) : stated;
     if (typeof value !== 'number' && typeof value !== 'bigint')
       throw unsupported(`${name}.${key} must be one number for all layers, got ${shown(value)}`);
     return Number(value);
@@ -214,7 +216,7 @@ export function readArchitecture(file: ModelFile): Architecture {
         `${tensor} has ${numFactors} factors, rope over ${rotatedSize} dimensions needs ${rotatedSize / 2}`,
       );
   }
-  const experts = family.hasExperts ? readExperts(file, { name, numLayers, size }) : null;
+  const experts = family.hasExperts ? readExperts(file, family, { name, numLayers, size }) : null;
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
@@ -326,6 +328,7 @@ export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 
 /** Layers without a router are dense. llama.cpp makes the shares of the used experts sum to 1 in this family. */
 function readExperts(
   { tensors, metadata }: ModelFile,
+  { settings }: Family,
   { name, numLayers, size }: { name: string; numLayers: number; size: (key: string) => number },
 ): Experts {
   const [count, used] = [size('expert_count'), size('expert_used_count')];
@@ -334,7 +337,9 @@ function readExperts(
   return {
     count,
     used,
-    feedForwardSize: size('expert_feed_forward_length'),
+    feedForwardSize: size(
+      ['expert_feed_forward_length'].find((key) => settings.includes(key)) ?? 'feed_forward_length',
+    ),
     normalisesShares: metadata.get(`${name}.expert_weights_norm`) !== false,
     denseLayers: layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`)),
   };

@@ -53,6 +53,24 @@ const LLAMA: Family = {
   settings: [],
 };
 
+const GRANITE: Family = {
+  ...LLAMA,
+  ropeIsOptional: true,
+  settings: [
+    'attention.scale',
+    'embedding_scale',
+    'residual_scale',
+    'logit_scale',
+    // Granite 4 states sizes of Mamba layers without having some, and the width of its only feed-forward twice.
+    'expert_shared_feed_forward_length',
+    'ssm.conv_kernel',
+    'ssm.group_count',
+    'ssm.inner_size',
+    'ssm.state_size',
+    'ssm.time_step_rank',
+  ],
+};
+
 /** Factor of embeddings as input of the first block; 1 = none. */
 export const embeddingScaleOf = ({ scalesEmbedding }: Family, hiddenSize: number): number =>
   scalesEmbedding ? Math.fround(Math.sqrt(hiddenSize)) : 1;
@@ -78,10 +96,11 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     windowedLayers: { period: 6, rope: 10_000 },
     otherScaleLayers: 62,
   },
-  granite: {
-    ...LLAMA,
-    ropeIsOptional: true,
-    settings: ['attention.scale', 'embedding_scale', 'residual_scale', 'logit_scale'],
+  granite: GRANITE,
+  granitemoe: {
+    ...GRANITE,
+    hasExperts: true,
+    settings: [...GRANITE.settings, 'expert_count', 'expert_used_count'],
   },
   smollm3: { ...LLAMA, unrotatedPeriod: 4 },
   // OLMo 3 has windows, OLMo 2 has none.

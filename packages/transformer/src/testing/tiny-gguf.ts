@@ -1,6 +1,7 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
 import { linearDims, linearsIn, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
-import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, ROUTER_TENSOR } from '../model/experts.ts';
+import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, type Experts, ROUTER_TENSOR } from '../model/experts.ts';
+import { FAMILIES } from '../model/families.ts';
 import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
 import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
@@ -20,6 +21,18 @@ const OLMO2: Architecture = {
   queryKeyNorm: 'projection',
   yarn: { factor: 4, originalContext: 64, betaFast: 8, betaSlow: 1 },
 };
+
+const GRANITE: Architecture = {
+  ...TINY_ARCHITECTURE,
+  name: 'granite',
+  vocabSize: 256 + CONTROL_TOKENS.length,
+  embeddingScale: 0.5,
+  attentionScale: 0.25,
+  residualScale: 0.75,
+  logitScale: 0.75,
+};
+
+const EXPERTS: Experts = { count: 8, used: 3, feedForwardSize: 32, normalisesShares: true, denseLayers: [] };
 
 const PHI3: Architecture = {
   ...TINY_ARCHITECTURE,
@@ -53,7 +66,8 @@ export type TinyName =
   | 'mistral'
   | 'phi3'
   | 'phi4'
-  | 'qwen3moe';
+  | 'qwen3moe'
+  | 'granitemoe';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -85,15 +99,7 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     embeddingScale: Math.fround(Math.sqrt(TINY_ARCHITECTURE.hiddenSize)),
     window: { tokens: 21, period: 3, ropeBase: 1000 },
   },
-  granite: {
-    ...TINY_ARCHITECTURE,
-    name: 'granite',
-    vocabSize: 256 + CONTROL_TOKENS.length,
-    embeddingScale: 0.5,
-    attentionScale: 0.25,
-    residualScale: 0.75,
-    logitScale: 0.75,
-  },
+  granite: GRANITE,
   smollm3: {
     ...TINY_ARCHITECTURE,
     name: 'smollm3',
@@ -117,8 +123,9 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     vocabSize: 256 + CONTROL_TOKENS.length,
     queryKeyNorm: 'head',
     hasInterleavedHeads: false,
-    experts: { count: 8, used: 3, feedForwardSize: 32, normalisesShares: true, denseLayers: [] },
+    experts: EXPERTS,
   },
+  granitemoe: { ...GRANITE, name: 'granitemoe', feedForwardSize: EXPERTS.feedForwardSize, experts: EXPERTS },
 };
 
 /** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
@@ -172,7 +179,9 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
       : {
           [`${a.name}.expert_count`]: { u32: a.experts.count },
           [`${a.name}.expert_used_count`]: { u32: a.experts.used },
-          [`${a.name}.expert_feed_forward_length`]: { u32: a.experts.feedForwardSize },
+          ...(FAMILIES[a.name]!.settings.includes('expert_feed_forward_length')
+            ? { [`${a.name}.expert_feed_forward_length`]: { u32: a.experts.feedForwardSize } }
+            : {}),
           ...(a.experts.normalisesShares ? {} : { [`${a.name}.expert_weights_norm`]: false }),
         }),
     ...scaleMetadata(a),
@@ -203,12 +212,12 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
 }
 
 function scaleMetadata(a: Architecture): Record<string, GgufWritableValue> {
-  if (a.name !== 'granite') return {};
+  if (!FAMILIES[a.name]!.settings.includes('logit_scale')) return {};
   return {
-    'granite.embedding_scale': a.embeddingScale,
-    'granite.attention.scale': a.attentionScale ?? 0,
-    'granite.residual_scale': a.residualScale,
-    'granite.logit_scale': a.logitScale,
+    [`${a.name}.embedding_scale`]: a.embeddingScale,
+    [`${a.name}.attention.scale`]: a.attentionScale ?? 0,
+    [`${a.name}.residual_scale`]: a.residualScale,
+    [`${a.name}.logit_scale`]: a.logitScale,
   };
 }
 
