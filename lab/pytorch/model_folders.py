@@ -24,6 +24,8 @@ from transformers import (
     GraniteMoeForCausalLM,
     GraniteMoeHybridConfig,
     GraniteMoeHybridForCausalLM,
+    Lfm2Config,
+    Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -92,6 +94,9 @@ CASES = {
     "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
     "phi-windows": (Phi3ForCausalLM, Phi3Config, {"sliding_window": 37}, torch.bfloat16, None, False, False, "5GB"),
     "phi4": (Phi3ForCausalLM, Phi3Config, {"partial_rotary_factor": 0.75, "rope_scaling": LONGROPE, "original_max_position_embeddings": 256, "tie_word_embeddings": True}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    # The second one has the settings of older configurations, and more taps.
+    "lfm2": (Lfm2ForCausalLM, Lfm2Config, {"num_hidden_layers": 5, "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"], "block_auto_adjust_ff_dim": False}, torch.bfloat16, split(LLAMA3), True, False, "5GB"),
+    "lfm2 adjusted": (Lfm2ForCausalLM, Lfm2Config, {"num_hidden_layers": 4, "full_attn_idxs": [1], "conv_L_cache": 5, "block_multiple_of": 16}, torch.float32, split(LLAMA3), True, False, "5GB"),
     "qwen3moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig, {"head_dim": 16, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "norm_topk_prob": True}, torch.bfloat16, split(QWEN2), False, True, "200KB"),
     # Layers 1 and 3 have experts, but for a list of layers without them.
     "qwen3moe mixed": (Qwen3MoeForCausalLM, Qwen3MoeConfig, {"num_hidden_layers": 4, "head_dim": 16, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "decoder_sparse_step": 2, "mlp_only_layers": [3]}, torch.float32, split(QWEN2), False, True, "5GB"),

@@ -38,9 +38,17 @@ export {
   type Experts,
   type ExpertSlots,
 } from './model/experts.ts';
+export {
+  type Convolution,
+  CONVOLUTION_TENSOR,
+  convolutionParts,
+  convolve,
+  hasConvolution,
+} from './model/short-convolution.ts';
 export { NORM_TENSORS, ROPE_FACTORS, type ModelFile } from './model/architecture-limits.ts';
 export {
   ALL_LINEAR_NAMES,
+  CONVOLUTION_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
@@ -61,6 +69,7 @@ export {
   scaleOf,
   shapesOf,
   targetModule,
+  targetModules,
   type ModuleShape,
   type PatternEntry,
 } from './model/lora-modules.ts';
@@ -98,10 +107,12 @@ export {
   INPUTS,
   inputsIn,
   lowWidth,
+  outputProjection,
   PROJECTION_NAMES,
   projectionDims,
   projectionParts,
   projectionsIn,
+  projectionsOf,
   WideMatrix,
   type InputName,
   type LinearRows,

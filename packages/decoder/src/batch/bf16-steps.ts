@@ -1,6 +1,6 @@
 import { computedRows } from '@trainyard/native';
 import type { Bf16Ending } from '@trainyard/native';
-import { projectionDims } from '@trainyard/transformer';
+import { projectionDims, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -62,6 +62,10 @@ export class Bf16Steps implements BlockSteps {
     this.#round(h);
     this.#multiply(matrixOf(layer, 'qkv'), isPlain ? 'plain' : 'added', qkv);
     this.#matrices.parts.rotate(layer, qkv, rope, { ...into });
+  }
+
+  convolutionInput(): never {
+    throw new UnsupportedModelError('bf16 does not support convolutions');
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {

@@ -51,17 +51,18 @@ export class BlockBuffers {
     const [x, x2] = [rows('x'), rows('x2')];
     const zeros = (name: Name) => rows(name, this.#zeros);
     const [o, down] = this.#addsPlain ? [x, x2] : [zeros('oSum'), zeros('down')];
+    const [qkv, convIn, oSum] = [rows('qkv'), rows('convIn'), rows('oSum')];
     const sums = isPlain
-      ? { qkv: zeros('qkv'), o, gate: zeros('gate'), up: zeros('up'), down }
-      : { qkv: rows('qkv'), o: rows('oSum'), gate: rows('gate'), up: rows('up'), down: rows('down') };
+      ? { qkv: zeros('qkv'), convIn: zeros('convIn'), o, convOut: o, gate: zeros('gate'), up: zeros('up'), down }
+      : { qkv, convIn, o: oSum, convOut: oSum, gate: rows('gate'), up: rows('up'), down: rows('down') };
     return { x, x2, h: rows('h'), o: rows('o'), activated: rows('activated'), sums, isPlain };
   }
 }
 
-type Name = 'x' | 'x2' | 'h' | 'o' | 'activated' | 'qkv' | 'oSum' | 'gate' | 'up' | 'down';
+type Name = 'x' | 'x2' | 'h' | 'o' | 'activated' | 'qkv' | 'convIn' | 'oSum' | 'gate' | 'up' | 'down';
 
 function widthsOf(architecture: Architecture): Record<Name, number> {
-  const { hiddenSize, feedForwardSize } = architecture;
+  const { hiddenSize, feedForwardSize, convolution } = architecture;
   const [q, k] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
   return {
     x: hiddenSize,
@@ -70,6 +71,7 @@ function widthsOf(architecture: Architecture): Record<Name, number> {
     o: q,
     activated: feedForwardSize,
     qkv: q + 2 * k,
+    convIn: convolution === null ? 0 : 3 * hiddenSize,
     oSum: hiddenSize,
     gate: feedForwardSize,
     up: feedForwardSize,

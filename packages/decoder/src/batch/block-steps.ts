@@ -1,6 +1,6 @@
 import type { OnnxTensor } from '@trainyard/native';
 import type { Feeds } from '../graphs/constant-graph.ts';
-import type { BlockRows } from './block-rows.ts';
+import type { BlockRows, Rows } from './block-rows.ts';
 
 export interface Attended {
   readonly q: OnnxTensor;
@@ -19,6 +19,8 @@ export interface BlockSteps {
   computedRows(numRows: number): number;
   /** h → q, k, v. @param rope cos and sin */
   attention(layer: number, rows: BlockRows, rope: Feeds, into: Attended): void;
+  /** h → b, c and x of a convolution [rows, 3H], valid until the next step */
+  convolutionInput(layer: number, rows: BlockRows): Rows;
   /** o → x2, h */
   output(layer: number, rows: BlockRows): void;
   /** h → activated */

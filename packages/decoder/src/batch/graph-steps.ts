@@ -1,5 +1,5 @@
-import { projectionDims } from '@trainyard/transformer';
-import type { Architecture } from '@trainyard/transformer';
+import { outputProjection, projectionDims, projectionsOf } from '@trainyard/transformer';
+import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -12,19 +12,19 @@ export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #graphs: DecoderGraphs;
   readonly #products: GraphProducts;
-  /** [rows, (heads + 2 · key heads)·D] */
-  readonly #qkv: Float32Array;
-  readonly #qkvWidth: number;
+  /** Products of the first step: [rows, (heads + 2 · key heads)·D], or [rows, 3H] */
+  readonly #first: Float32Array;
 
   constructor(graphs: DecoderGraphs, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#graphs = graphs;
     this.#products = new GraphProducts(graphs, maxRows, memory, team);
-    this.#qkvWidth = qkvWidth(graphs.parts.architecture);
-    this.#qkv = memory.take(maxRows * this.#qkvWidth);
+    this.#first = memory.take(maxRows * firstWidth(graphs.parts.architecture));
   }
 
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
-    return GraphProducts.bytesFor(graphs, maxRows, numThreads) + 4 * maxRows * qkvWidth(graphs.parts.architecture) + 64;
+    return (
+      GraphProducts.bytesFor(graphs, maxRows, numThreads) + 4 * maxRows * firstWidth(graphs.parts.architecture) + 64
+    );
   }
 
   computedRows(numRows: number): number {
@@ -32,16 +32,18 @@ export class GraphSteps implements BlockSteps {
   }
 
   attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
-    const [numRows] = h.dims;
-    const qkv: Rows = { data: this.#qkv.subarray(0, numRows * this.#qkvWidth), dims: [numRows, this.#qkvWidth] };
-    this.#products.multiply(layer, 'qkv', { x: h.data, sums: [sums.qkv.data], y: qkv.data });
-    this.#graphs.parts.rotate(layer, qkv, rope, { ...into });
+    this.#graphs.parts.rotate(layer, this.#multiplyFirst(layer, 'qkv', h, sums.qkv), rope, { ...into });
+  }
+
+  convolutionInput(layer: number, { h, sums }: BlockRows): Rows {
+    return this.#multiplyFirst(layer, 'convIn', h, sums.convIn);
   }
 
   output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
     const { parts } = this.#graphs;
     const product = parts.productOnto(x2, h);
-    this.#products.multiply(layer, 'o', { x: o.data, sums: [sums.o.data], y: product.data });
+    const projection = outputProjection(parts.architecture, layer);
+    this.#products.multiply(layer, projection, { x: o.data, sums: [sums[projection].data], y: product.data });
     parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     parts.normaliseForFeedForward(layer, x2, h);
   }
@@ -63,6 +65,19 @@ export class GraphSteps implements BlockSteps {
   }
 
   close(): void {}
+
+  #multiplyFirst(layer: number, name: (typeof FIRST)[number], h: Rows, { data: sums, dims }: Rows): Rows {
+    const y: Rows = { data: this.#first.subarray(0, dims[0] * dims[1]), dims };
+    this.#products.multiply(layer, name, { x: h.data, sums: [sums], y: y.data });
+    return y;
+  }
 }
 
-const qkvWidth = (architecture: Architecture): number => projectionDims(architecture, 'qkv').out;
+const FIRST = ['qkv', 'convIn'] as const satisfies readonly ProjectionName[];
+
+const firstWidth = (architecture: Architecture): number =>
+  Math.max(
+    ...FIRST.filter((name) => projectionsOf(architecture).includes(name)).map(
+      (name) => projectionDims(architecture, name).out,
+    ),
+  );

@@ -3,7 +3,9 @@ import type { Bf16Library, InstructionSet } from '@trainyard/native';
 import {
   addsPlainOutputs,
   embedTokens,
+  hasConvolution,
   layerKind,
+  outputProjection,
   readArchitecture,
   contextLimit,
   numRotated,
@@ -17,6 +19,7 @@ import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { MIN_PROMPT_SCORES } from '../attention/prompt-rows.ts';
 import { instructionsWithSameBits, promptsHaveSameBits } from '../attention/same-bits.ts';
+import { ConvolutionInputs, type RowPlaces } from '../convolution/convolution-inputs.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
@@ -58,6 +61,8 @@ export interface PagedDecoderOptions extends Pick<
   /** Clock of {@link PagedDecoder.partMs}, ms. Default: wall time. */
   readonly clock?: () => number;
 }
+
+type RopeFeeds = Readonly<Record<LayerKind, Feeds>>;
 
 export type ExpertObserver = (layer: number, chosen: Int32Array) => void;
 
@@ -105,6 +110,9 @@ export class PagedDecoder {
   readonly #maxQuantisedRows: number;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
+  readonly #convolutions: ConvolutionInputs;
+  /** Place of each layer among those with attention, which have keys and values. */
+  readonly #attentionIndex: readonly number[];
   #logits: Float32Array;
 
   /**
@@ -161,8 +169,11 @@ export class PagedDecoder {
     this.batchTokens = batchTokens;
     const team = new ThreadTeam(numThreads);
     this.#times = new StepTimes(options.clock);
+    const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter(
+      (layer) => !hasConvolution(architecture, layer),
+    );
     const sizes = {
-      numLayers,
+      numLayers: withAttention.length,
       numHeads,
       numKvHeads,
       headSize,
@@ -177,6 +188,9 @@ export class PagedDecoder {
       minPromptScores: promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity,
       instructions: this.instructions,
     });
+    const { tables } = this.#attention;
+    this.#convolutions = new ConvolutionInputs(architecture, tables, PagedAttention.numCells(sizes));
+    this.#attentionIndex = Array.from({ length: numLayers }, (_, layer) => withAttention.indexOf(layer));
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;
@@ -275,39 +289,26 @@ export class PagedDecoder {
     const times = this.#times;
     times.begin();
     const { length, numLogits } = batch;
-    const { numLayers, numHeads, headSize, numKvHeads, embeddingScale } = this.#architecture;
-    const sequences = batch.sequences.subarray(0, length);
-    const positions = batch.positions.subarray(0, length);
-    const rope = this.#ropeFeeds(positions);
-    const queryWidth = numHeads * headSize;
-    const keyWidth = numKvHeads * headSize;
-    const k = this.#k.subarray(0, length * keyWidth);
-    const v = this.#v.subarray(0, length * keyWidth);
+    const { numLayers, embeddingScale } = this.#architecture;
+    const places: RowPlaces = {
+      sequences: batch.sequences.subarray(0, length),
+      positions: batch.positions.subarray(0, length),
+    };
+    const rope = this.#ropeFeeds(places.positions);
     const rows = this.#rowsOf(length, steps);
     embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data, embeddingScale);
     // Products follow each other so fast that threads poll for the next one.
     this.#team.isAlert = true;
     try {
-      this.#attention.begin(length, sequences, positions);
+      this.#attention.begin(length, places.sequences, places.positions);
       this.#parts.normaliseForAttention(0, rows.x, rows.h);
       times.end('rows');
       for (let layer = 0; layer < numLayers; layer++) {
-        if (!rows.isPlain)
-          this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
-        times.end('adapters');
-        steps.attention(layer, rows, rope[layerKind(this.#architecture, layer)], {
-          q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
-          k: { data: k, dims: [1, length, keyWidth] },
-          v: { data: v, dims: [length, keyWidth] },
-        });
-        times.end('products');
-        this.#attention.write(layer, { keys: k, values: v }, { sequences, positions });
-        times.end('keysAndValues');
         const isLast = layer === numLayers - 1;
-        if (isLast && numLogits === 0) break;
-        this.#attention.attend(layer, this.#windowOf(layer));
-        rows.o.data.set(this.#attention.outputs(layer, length));
-        times.end('attention');
+        const wantsOutput = !isLast || numLogits > 0;
+        if (hasConvolution(this.#architecture, layer)) this.#convolve(layer, rows, steps, { ...places, wantsOutput });
+        else this.#attend(layer, rows, steps, { ...places, rope, wantsOutput });
+        if (!wantsOutput) break;
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
       if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
@@ -318,6 +319,59 @@ export class PagedDecoder {
     } finally {
       this.#team.isAlert = false;
     }
+  }
+
+  /** h → o, or only keys and values. */
+  #attend(
+    layer: number,
+    rows: BlockRows,
+    steps: BlockSteps,
+    { rope, wantsOutput, ...places }: RowPlaces & { readonly rope: RopeFeeds; readonly wantsOutput: boolean },
+  ): void {
+    const times = this.#times;
+    const { numHeads, headSize, numKvHeads } = this.#architecture;
+    const { length } = places.positions;
+    const index = this.#attentionIndex[layer]!;
+    const queryWidth = numHeads * headSize;
+    const keyWidth = numKvHeads * headSize;
+    const keys = this.#k.subarray(0, length * keyWidth);
+    const values = this.#v.subarray(0, length * keyWidth);
+    if (!rows.isPlain)
+      this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
+    times.end('adapters');
+    steps.attention(layer, rows, rope[layerKind(this.#architecture, layer)], {
+      q: { data: this.#attention.queries(index, length), dims: [1, length, queryWidth] },
+      k: { data: keys, dims: [1, length, keyWidth] },
+      v: { data: values, dims: [length, keyWidth] },
+    });
+    times.end('products');
+    this.#attention.write(index, { keys, values }, places);
+    times.end('keysAndValues');
+    if (!wantsOutput) return;
+    this.#attention.attend(index, this.#windowOf(layer));
+    rows.o.data.set(this.#attention.outputs(index, length));
+    times.end('attention');
+  }
+
+  /** h → o of a layer with a convolution, or only the inputs of later tokens. */
+  #convolve(
+    layer: number,
+    rows: BlockRows,
+    steps: BlockSteps,
+    { wantsOutput, ...places }: RowPlaces & { readonly wantsOutput: boolean },
+  ): void {
+    const times = this.#times;
+    if (!rows.isPlain)
+      this.#adapters.compute('convIn', layer, { x: rows.h.data, into: { convIn: rows.sums.convIn.data }, onto: null });
+    times.end('adapters');
+    const { data: bcx } = steps.convolutionInput(layer, rows);
+    times.end('products');
+    this.#convolutions.write(layer, bcx, places);
+    times.end('keysAndValues');
+    if (!wantsOutput) return;
+    const weights = this.#parts.vectors[layer]!.convolution!;
+    this.#convolutions.convolve(layer, weights, { bcx, o: rows.o.data }, places);
+    times.end('attention');
   }
 
   #rowsOf(numRows: number, steps: BlockSteps): BlockRows {
@@ -343,7 +397,8 @@ export class PagedDecoder {
     const times = this.#times;
     // Products with a norm or a factor are added to the residual later.
     const onto = (residual: Rows) => (addsPlainOutputs(this.#architecture) ? residual.data : null);
-    if (!isPlain) adapters.compute('o', layer, { x: o.data, into: { o: sums.o.data }, onto: onto(x) });
+    const output = outputProjection(this.#architecture, layer);
+    if (!isPlain) adapters.compute(output, layer, { x: o.data, into: { [output]: sums.o.data }, onto: onto(x) });
     times.end('adapters');
     steps.output(layer, rows);
     times.end('products');
@@ -426,7 +481,9 @@ export class PagedDecoder {
   #takePages(batch: DecoderBatch): void {
     for (const [sequence, count] of this.#pagesFor(batch)) {
       const copy = this.#attention.tables.append(sequence, count);
-      if (copy !== null) this.#attention.copyPage(copy);
+      if (copy === null) continue;
+      this.#attention.copyPage(copy);
+      this.#convolutions.copyPage(copy);
     }
   }
 
@@ -452,7 +509,7 @@ export class PagedDecoder {
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 
-  #ropeFeeds(positions: Int32Array): Readonly<Record<LayerKind, Feeds>> {
+  #ropeFeeds(positions: Int32Array): RopeFeeds {
     const dims = [positions.length, numRotated(this.#architecture) / 2];
     const feeds = ({ cos, sin }: RopeTables): Feeds => ({ cos: { data: cos, dims }, sin: { data: sin, dims } });
     const { full, windowed, unrotated } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);

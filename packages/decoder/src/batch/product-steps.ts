@@ -1,4 +1,4 @@
-import type { Architecture, ByProjection } from '@trainyard/transformer';
+import { type Architecture, type ByProjection, outputProjection } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderParts } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -58,14 +58,21 @@ export class ProductSteps<Matrix> implements BlockSteps {
   }
 
   attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
-    this.#products.addProduct(h.data, this.#matrices.layers[layer]!.qkv, qkv.data);
+    this.#products.addProduct(h.data, this.#matrices.layers[layer]!.qkv!, qkv.data);
     this.#parts.rotate(layer, qkv, rope, { ...into });
   }
 
+  convolutionInput(layer: number, { h, sums: { convIn } }: BlockRows): Rows {
+    this.#products.addProduct(h.data, this.#matrices.layers[layer]!.convIn!, convIn.data);
+    return convIn;
+  }
+
   output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
-    this.#products.addProduct(o.data, this.#matrices.layers[layer]!.o, sums.o.data);
-    const product = this.#parts.productOnto(x2, sums.o);
-    if (product === x2) x2.data.set(sums.o.data);
+    const projection = outputProjection(this.#parts.architecture, layer);
+    const sum = sums[projection];
+    this.#products.addProduct(o.data, this.#matrices.layers[layer]![projection]!, sum.data);
+    const product = this.#parts.productOnto(x2, sum);
+    if (product === x2) x2.data.set(sum.data);
     this.#parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     this.#parts.normaliseForFeedForward(layer, x2, h);
   }

@@ -60,6 +60,7 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['smollm3', 'q4_0', WIDE],
     ['phi4', 'q8_0', {}],
     ['phi3', 'f32', {}],
+    ['lfm2', 'q4_0', WIDE],
     ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
     ['qwen3moe', 'bf16', { experts: EXPERTS }],
   ];

@@ -1,6 +1,6 @@
 import { closedWith, returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
-import { BlockGraph, expertsIn, MatrixReader, projectionDims, weightName } from '@trainyard/transformer';
+import { BlockGraph, MatrixReader, projectionDims, weightName } from '@trainyard/transformer';
 import type { Architecture, Outputs, ProjectionName } from '@trainyard/transformer';
 import { columnRanges, type ColumnRange } from './column-ranges.ts';
 import { ConstantGraph } from './constant-graph.ts';
@@ -10,7 +10,9 @@ import { DecoderParts } from './decoder-parts.ts';
 /** Products that one graph computes, by their projections. */
 export const BLOCK_PRODUCTS = {
   qkv: ['qkv'],
+  convIn: ['convIn'],
   o: ['o'],
+  convOut: ['convOut'],
   activated: ['gate', 'up'],
   down: ['down'],
 } as const satisfies Readonly<Record<string, readonly ProjectionName[]>>;
@@ -29,7 +31,7 @@ export interface ColumnGraph extends ColumnRange {
  */
 export class DecoderGraphs {
   readonly parts: DecoderParts;
-  /** Layers with experts have no columns of the others. */
+  /** Layers have no columns of the products of other kinds of layers. */
   readonly layers: readonly Readonly<Record<BlockProduct, readonly ColumnGraph[]>>[];
   readonly head: DecoderHead;
   readonly #opened: DisposableStack;
@@ -45,6 +47,7 @@ export class DecoderGraphs {
       const matrices = new Map(reader.read(layer).map(({ projection, ...matrix }) => [projection, matrix]));
       const columns = (product: BlockProduct, outputs: (numColumns: number) => Outputs): ColumnGraph[] => {
         const projections = BLOCK_PRODUCTS[product];
+        if (!projections.every((name) => matrices.has(name))) return [];
         const { out } = projectionDims(architecture, projections[0]);
         return columnRanges(out, numThreads).map((range) => {
           const weights = projections.map((projection) => {
@@ -59,15 +62,14 @@ export class DecoderGraphs {
           };
         });
       };
-      const attention = {
-        qkv: columns('qkv', (count) => graph.columnsOf('qkv', count)),
-        o: columns('o', (count) => graph.columnsOf('o', count)),
-      };
-      if (expertsIn(architecture, layer) !== null) return { ...attention, activated: [], down: [] };
+      const one = (name: Exclude<BlockProduct, 'activated'>) => columns(name, (count) => graph.columnsOf(name, count));
       return {
-        ...attention,
+        qkv: one('qkv'),
+        convIn: one('convIn'),
+        o: one('o'),
+        convOut: one('convOut'),
         activated: columns('activated', (count) => graph.activatedColumns(count)),
-        down: columns('down', (count) => graph.columnsOf('down', count)),
+        down: one('down'),
       };
     });
     this.head = closedWith(

@@ -6,7 +6,10 @@ import { DecoderParts } from '../graphs/decoder-parts.ts';
 
 /** True if the steps with these matrices compute a model: they multiply SiLU inside and add products to the residual. */
 export const hasBf16Steps = (architecture: Architecture): boolean =>
-  architecture.activation === 'silu' && addsPlainOutputs(architecture) && architecture.experts === null;
+  architecture.activation === 'silu' &&
+  addsPlainOutputs(architecture) &&
+  architecture.experts === null &&
+  architecture.convolution === null;
 
 export class Bf16Matrices {
   readonly parts: DecoderParts;

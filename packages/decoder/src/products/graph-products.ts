@@ -27,7 +27,8 @@ export class GraphProducts {
       BLOCK_PRODUCT_NAMES.map((name) => {
         const projections = BLOCK_PRODUCTS[name];
         const columns = layer[name].map(({ graph, first, count }) => ({ first, count, place: graph.place }));
-        return { ...projectionDims(architecture, projections[0]), sumNames: projections.map(sumName), columns };
+        const dims = columns.length === 0 ? { in: 0, out: 0 } : projectionDims(architecture, projections[0]);
+        return { ...dims, sumNames: projections.map(sumName), columns };
       }),
     );
     const length = GraphProducts.#bufferLength(graphs, maxRows);

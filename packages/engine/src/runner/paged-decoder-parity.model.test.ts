@@ -29,11 +29,12 @@ const ARCHITECTURES: Record<string, Architecture> = {
 
 /** Adapters of one model with different ranks, scales and linear layers. */
 function adaptersOf(architecture: Architecture) {
-  const isFused = architecture.hasFusedLinears;
+  const all = linearNames(architecture);
+  const some = (...names: LinearName[]) => all.filter((linear) => names.includes(linear));
   return [
-    { rank: 4, alpha: 8, linears: linearNames(architecture) },
-    { rank: 1, alpha: 3, linears: [isFused ? 'qkv' : 'q', 'down'] },
-    { rank: 7, alpha: 0, linears: isFused ? ['qkv', 'gateUp'] : ['k', 'v', 'gate', 'up'] },
+    { rank: 4, alpha: 8, linears: all },
+    { rank: 1, alpha: 3, linears: some('q', 'qkv', 'down', 'convOut', 'w2') },
+    { rank: 7, alpha: 0, linears: some('k', 'v', 'qkv', 'gate', 'up', 'gateUp', 'convIn', 'w1', 'w3') },
   ] satisfies { rank: number; alpha: number; linears: readonly LinearName[] }[];
 }
 

@@ -59,6 +59,20 @@ test('llama.cpp keeps the cache of a model with two sets of rope factors within 
   expect([tokensOf(LLAMA, null), tokensOf(LLAMA, 4e9), tokensOf(GRAPHS, null)]).toEqual([4096, 4096, 16_384]);
 });
 
+test('our decoder keeps inputs of convolutions for each token, llama.cpp only the last', () => {
+  const lfm2 = new Map<string, never>([
+    ...METADATA,
+    ['x.attention.head_count_kv', [0, 3, 0, 0] as never],
+    ['x.shortconv.l_cache', 3 as never],
+  ]);
+  const bytesOf = (served: typeof GRAPHS | typeof LLAMA) => {
+    const { sizeBytes } = cacheSize(served, lfm2, { capacityTokens: 1000, maxSequences: 8 });
+    return sizeBytes;
+  };
+  expect(bytesOf(GRAPHS)).toBe((62 + 15) * 16 * 4 * (2 * 3 * 64 + 3 * 576));
+  expect(bytesOf(LLAMA)).toBe((1024 + 256) * 2 * 2 * 3 * 64);
+});
+
 test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $runner', (served) => {
   for (const megabytes of [30, 50, 77, 400, 1000]) {
     const limits = { capacityTokens: null, cacheBytes: megabytes * 1e6, maxSequences: 8 };

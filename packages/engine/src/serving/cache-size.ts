@@ -38,7 +38,8 @@ export function cacheSize(
   { capacityTokens, cacheBytes = null, maxSequences }: CacheLimits,
 ): CacheSize {
   const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
-  const bytesPerToken = cachedValues(metadata) * bytesPerValue;
+  const values = cachedValues(metadata) + (served.runner === 'graphs' ? convolutionInputs(metadata) : 0);
+  const bytesPerToken = values * bytesPerValue;
   const most = served.runner === 'llama' ? shortContextCells(metadata) : Infinity;
   const sizeOf = (wanted: number): CacheSize => {
     const tokens = Math.min(wanted, most);
@@ -73,6 +74,15 @@ function shortContextCells(metadata: ReadonlyMap<string, GgufValue>): number {
   if (metadata.get('general.architecture') !== 'phi3' || !metadata.has('phi3.rope.scaling.attn_factor'))
     return Infinity;
   return Number(metadata.get('phi3.rope.scaling.original_context_length') ?? Infinity);
+}
+
+/** Inputs of convolutions per token, which our decoder keeps with keys and values; llama.cpp keeps the last of a sequence. */
+function convolutionInputs(metadata: ReadonlyMap<string, GgufValue>): number {
+  const architecture = String(metadata.get('general.architecture'));
+  const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);
+  if (!metadata.has(`${architecture}.shortconv.l_cache`) || !Array.isArray(byLayer)) return 0;
+  const numLayers = byLayer.filter((heads) => Number(heads) === 0).length;
+  return numLayers * Number(metadata.get(`${architecture}.embedding_length`) ?? 0);
 }
 
 /** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */

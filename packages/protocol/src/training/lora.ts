@@ -8,11 +8,16 @@ const LORA_TARGETS = [
   'k_proj',
   'v_proj',
   'qkv_proj',
+  'in_proj',
   'o_proj',
+  'out_proj',
   'gate_proj',
   'up_proj',
   'gate_up_proj',
   'down_proj',
+  'w1',
+  'w3',
+  'w2',
 ] as const;
 
 /** Larger ranks cost more than they gain: the hidden size of the default model is 576. */

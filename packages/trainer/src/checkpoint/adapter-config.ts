@@ -5,8 +5,9 @@ import {
   type LoraConfig,
   type ModulePattern,
   parentModule,
+  targetModule,
+  targetModules,
 } from '@trainyard/transformer';
-import { peftTargetModules } from '../model/adapter-tensors.ts';
 
 /** Members that decide the adapter's results. */
 interface PeftShape {
@@ -29,7 +30,7 @@ function peftShape(lora: LoraConfig): PeftShape {
   return {
     r: rank,
     lora_alpha: alpha,
-    target_modules: peftTargetModules(targets),
+    target_modules: targetModules(targets),
     use_rslora: isRankStabilised,
     rank_pattern: rankPattern,
     alpha_pattern: alphaPattern,
@@ -90,9 +91,7 @@ export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initS
   }
   const { r: rank, lora_alpha: alpha, target_modules: modules, use_rslora, rank_pattern, alpha_pattern } = config ?? {};
   if (typeof rank !== 'number' || typeof alpha !== 'number' || !Array.isArray(modules)) return null;
-  const targets = ALL_LINEAR_NAMES.filter((name) =>
-    peftTargetModules([name]).every((module) => modules.includes(module)),
-  );
+  const targets = ALL_LINEAR_NAMES.filter((name) => modules.includes(targetModule(name)));
   if (targets.length === 0) return null;
   return {
     rank,

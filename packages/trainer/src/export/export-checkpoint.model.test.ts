@@ -59,7 +59,7 @@ const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: TIED.has(name) });
-  const some: LoraConfig['targets'] = ['q', 'k', 'qkv', 'o', 'down'];
+  const some: LoraConfig['targets'] = ['q', 'k', 'qkv', 'convIn', 'o', 'out', 'convOut', 'down', 'w2'];
   const targets = some.filter((linear) => linearNames(architecture).includes(linear));
   const lora: LoraConfig = { rank: 3, alpha: 5, targets, initSeed: 0 };
   const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
@@ -111,11 +111,12 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     });
     expect([...merged.tensors.keys()]).toEqual([...source.tensors.keys()]);
     for (const { name: tensor, dims, type } of merged.tensors.values())
-      expect(type).toBe(dims.length === 1 || tensor.endsWith('ffn_gate_inp.weight') ? 'f32' : 'f16');
+      expect(type).toBe(dims.length === 1 || /\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor) ? 'f32' : 'f16');
     // Tensors without an adapter are only rounded.
     const untouched = architecture.experts === null ? 'blk.1.ffn_up.weight' : 'blk.1.ffn_up_exps.weight';
     expect(merged.readF32(untouched)).toEqual(source.readF32(untouched).map(Math.f16round));
-    const adapted = architecture.hasFusedLinears ? 'blk.1.attn_qkv.weight' : 'blk.1.attn_q.weight';
+    const inputs = ['attn_q', 'attn_qkv', 'shortconv.in_proj'].map((part) => `blk.1.${part}.weight`);
+    const adapted = inputs.find((tensor) => source.tensors.has(tensor))!;
     expect(merged.readF32(adapted)).not.toEqual(source.readF32(adapted).map(Math.f16round));
   });
 

@@ -6,7 +6,13 @@ import { promisify } from 'node:util';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, expect, test } from 'vitest';
-import { DEFAULT_LORA_CONFIG, type LoraConfig, readWeights } from '@trainyard/transformer';
+import {
+  DEFAULT_LORA_CONFIG,
+  type LinearName,
+  linearNames,
+  type LoraConfig,
+  readWeights,
+} from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, type TinyName, writeTinyGguf } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
@@ -51,9 +57,11 @@ function relativeDifference(a: readonly number[], b: readonly number[]): number 
   return Math.hypot(...b.map((value, i) => a[i]! - value)) / Math.hypot(...b);
 }
 
-const SOME: LoraConfig = { rank: 3, alpha: 5, targets: ['q', 'k', 'o', 'down'], initSeed: 0 };
-const someOf = (name: TinyName): LoraConfig =>
-  TINY_ARCHITECTURES[name].hasFusedLinears ? { ...SOME, targets: ['qkv', 'gateUp', 'down'] } : SOME;
+const SOME: readonly LinearName[] = ['q', 'k', 'qkv', 'convIn', 'o', 'out', 'convOut', 'gateUp', 'down', 'w2'];
+const someOf = (name: TinyName): LoraConfig => {
+  const targets = linearNames(TINY_ARCHITECTURES[name]).filter((linear) => SOME.includes(linear));
+  return { rank: 3, alpha: 5, targets, initSeed: 0 };
+};
 
 test.each([
   ...(Object.keys(TINY_ARCHITECTURES) as TinyName[]).map(

@@ -9,6 +9,7 @@ import {
   type ModulePattern,
   type ModuleShape,
   type PatternEntry,
+  targetModule,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { peftModuleName } from '../model/adapter-tensors.ts';
@@ -42,7 +43,7 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
     return shape === null ? [] : [{ ...module, shape }];
   });
   if (adapted.length === 0) {
-    const known = modules.filter(({ layer }) => layer === 0).map(({ name }) => name);
+    const known = names.map((one) => modules.find(({ linear }) => linear === one)!.name);
     throw new TrainerError(
       'trainer.adapter_invalid',
       `target_modules selects no module of this base model, which has ${known.join(', ')} and so on for each layer`,
@@ -51,12 +52,13 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
   const { rank, alpha } = config.shape;
   const rankPattern = patternOf(adapted, 'rank', rank);
   const alphaPattern = patternOf(adapted, 'alpha', alpha);
+  const targets = new Set(adapted.map(({ linear }) => targetModule(linear)));
   const paths = new Set(adapted.map(({ layer, linear }) => modulePath(layer, linear)));
   return {
     lora: {
       rank,
       alpha,
-      targets: names.filter((name) => adapted.some(({ linear }) => linear === name)),
+      targets: names.filter((name) => targets.has(targetModule(name))),
       initSeed: 0,
       ...(config.isRankStabilised ? { isRankStabilised: true } : {}),
       ...(rankPattern === null ? {} : { rankPattern }),
@@ -67,8 +69,8 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
 }
 
 /**
- * A linear layer's most frequent value under its name (of equally frequent ones the default), others under their
- * paths. Null if all have the default.
+ * The most frequent value of linear layers of one name under it (of equally frequent ones the default), others under
+ * their paths. Null if all have the default.
  */
 function patternOf(
   adapted: readonly AdaptedModule[],
@@ -76,12 +78,12 @@ function patternOf(
   byDefault: number,
 ): ModulePattern | null {
   const entries: PatternEntry[] = [];
-  for (const [linear, own] of Map.groupBy(adapted, (module) => module.linear)) {
+  for (const own of Map.groupBy(adapted, ({ linear }) => targetModule(linear)).values()) {
     const counts = Map.groupBy([byDefault, ...own.map(({ shape }) => shape[member])], (value) => value);
     // The default, which comes first, counts once more than its modules.
     const [usual] = [...counts].reduce((most, one) => (one[1].length > most[1].length ? one : most));
-    if (usual !== byDefault) entries.push({ layer: null, linear, value: usual });
-    for (const { layer, shape } of own)
+    if (usual !== byDefault) entries.push({ layer: null, linear: own[0]!.linear, value: usual });
+    for (const { layer, linear, shape } of own)
       if (shape[member] !== usual) entries.push({ layer, linear, value: shape[member] });
   }
   return entries.length === 0 ? null : modulePattern(entries);

@@ -1,12 +1,25 @@
-import { type Architecture, expertsIn, linearDims, type Workspace } from '@trainyard/transformer';
+import {
+  type Architecture,
+  expertsIn,
+  hasConvolution,
+  linearDims,
+  sharedFloats,
+  type Workspace,
+} from '@trainyard/transformer';
 
-const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
+const OF_ATTENTION = ['q', 'k', 'v'] as const;
+const OF_CONVOLUTION = ['bcx', 'u'] as const;
+const OF_OUTPUT = ['o', 'x2', 'gate', 'up'] as const;
+type Intermediate = (typeof OF_ATTENTION | typeof OF_CONVOLUTION | typeof OF_OUTPUT)[number];
+/** Higher lanes read them. */
+const SHARED: readonly Intermediate[] = ['k', 'v', 'u'];
 
 /**
  * q [T, heads·D], k and v [T, kvHeads·D], o [T, heads·D], x2 [T, H], gate and up [T, F]; in a block with experts
- * [slots, F of one expert], in the order of experts.
+ * [slots, F of one expert], in the order of experts. A block with a convolution has bcx [T, 3H] and u [T, H], and no
+ * q, k and v; others are empty there.
  */
-export type BlockIntermediates = Readonly<Record<(typeof INTERMEDIATES)[number], Float32Array>> & {
+export type BlockIntermediates = Readonly<Record<Intermediate, Float32Array>> & {
   /** Null: the block is dense. */
   readonly routing: BlockRouting | null;
 };
@@ -38,6 +51,8 @@ export interface ExpertBuffers {
 export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
   /** Summands for even and odd layers, by lane. A lane may be one layer ahead of the readers of its sums. */
   readonly keys: readonly [even: readonly KeyGradients[], odd: readonly KeyGradients[]];
+  /** [T, H] gradients of sums of convolutions in even and odd layers; null without convolutions. */
+  readonly convolutions: readonly [even: Float32Array, odd: Float32Array] | null;
 }
 
 /** [T, kvHeads·D] each */
@@ -46,14 +61,14 @@ export type KeyGradients = Readonly<Record<'dk' | 'dv', Float32Array>>;
 /**
  * Buffers of one pass over a row of T tokens. For backward, every layer's input is kept, and the intermediates
  * of as many layers as the budget allows, counted from the last because backward frees those first. The others
- * share one set (keys and values: two, for even and odd layers) and are recomputed.
+ * share one set (data that other lanes read: two, for even and odd layers) and are recomputed.
  */
 export class Activations {
   readonly #workspace: Workspace;
   readonly #numTokens: number;
   readonly #hiddenSize: number;
   readonly #architecture: Architecture;
-  readonly #widths: Readonly<Record<(typeof INTERMEDIATES)[number], number>>;
+  readonly #widths: Readonly<Record<Intermediate, number>>;
   readonly #keepsInputs: boolean;
   readonly #firstKeptLayer: number;
 
@@ -66,17 +81,21 @@ export class Activations {
     this.#workspace = workspace;
     this.#numTokens = numTokens;
     this.#hiddenSize = hiddenSize;
-    this.#widths = { q, k: kv, v: kv, o: q, x2: hiddenSize, gate: wide, up: wide };
+    this.#widths = { q, k: kv, v: kv, bcx: 3 * hiddenSize, u: hiddenSize, o: q, x2: hiddenSize, gate: wide, up: wide };
     this.#keepsInputs = budgetBytes !== null;
     const inputBytes = 4 * numTokens * hiddenSize;
-    const intermediateBytes = 4 * numTokens * INTERMEDIATES.reduce((sum, name) => sum + this.#widths[name], 0);
+    const bytesOf = (names: readonly Intermediate[]) =>
+      4 * numTokens * names.reduce((sum, name) => sum + this.#widths[name], 0);
+    const byLayer = Array.from({ length: numLayers }, (_, layer) => this.#namesIn(layer));
+    const firstKept = (bytes: number) => {
+      let [first, used] = [numLayers, 0];
+      while (first > 0 && (used += bytesOf(byLayer[first - 1]!)) <= bytes) first--;
+      return first;
+    };
     const freeBytes = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
-    const fitting = (bytes: number) =>
-      Math.min(numLayers, Math.max(0, Math.floor(bytes / Math.max(1, intermediateBytes))));
-    // Keys and values twice.
-    const sharedBytes = intermediateBytes + 8 * numTokens * kv;
-    const numKeptLayers = fitting(freeBytes) === numLayers ? numLayers : fitting(freeBytes - sharedBytes);
-    this.#firstKeptLayer = numLayers - numKeptLayers;
+    const all = [...new Set(byLayer.flat())];
+    const sharedBytes = bytesOf(all) + bytesOf(all.filter((name) => SHARED.includes(name)));
+    this.#firstKeptLayer = firstKept(freeBytes) === 0 ? 0 : firstKept(freeBytes - sharedBytes);
   }
 
   /** Backward still finds the layer's intermediates. */
@@ -93,19 +112,24 @@ export class Activations {
   }
 
   intermediates(layer: number): BlockIntermediates {
-    const place = (name: (typeof INTERMEDIATES)[number]) => {
+    const place = (name: Intermediate) => {
       if (this.isKept(layer)) return `${name}.${layer}`;
       // The next layer must not overwrite data that slower lanes still read.
-      return name === 'k' || name === 'v' ? `${name}.${layer % 2 === 0 ? 'even' : 'odd'}` : name;
+      return SHARED.includes(name) ? `${name}.${layer % 2 === 0 ? 'even' : 'odd'}` : name;
     };
-    const entries = INTERMEDIATES.map((name) => [
+    const entries = this.#namesIn(layer).map((name) => [
       name,
       this.#workspace.take(place(name), this.#numTokens * this.#widths[name]),
     ]);
     return {
-      ...(Object.fromEntries(entries) as Record<(typeof INTERMEDIATES)[number], Float32Array>),
+      ...NONE,
+      ...(Object.fromEntries(entries) as Partial<Record<Intermediate, Float32Array>>),
       routing: this.#routing(layer),
     };
+  }
+
+  #namesIn(layer: number): readonly Intermediate[] {
+    return [...(hasConvolution(this.#architecture, layer) ? OF_CONVOLUTION : OF_ATTENTION), ...OF_OUTPUT];
   }
 
   #routing(layer: number): BlockRouting | null {
@@ -147,9 +171,16 @@ export class Activations {
       dO: take('dO', q),
       dq: take('dq', q),
       keys: [keys('even'), keys('odd')],
+      convolutions:
+        this.#architecture.convolution === null
+          ? null
+          : [take('convolution.even', this.#hiddenSize), take('convolution.odd', this.#hiddenSize)],
     };
   }
 }
+
+const EMPTY = sharedFloats(0);
+const NONE = { q: EMPTY, k: EMPTY, v: EMPTY, bcx: EMPTY, u: EMPTY, o: EMPTY, x2: EMPTY, gate: EMPTY, up: EMPTY };
 
 /** Largest width of gate and up per token. */
 function feedForwardWidth({ experts, feedForwardSize, numLayers }: Architecture): number {

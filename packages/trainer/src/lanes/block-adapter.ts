@@ -39,6 +39,8 @@ export interface BlockParameters {
   readonly output: NamedArrays;
   /** Null: the block is dense. */
   readonly experts: ExpertWeights['matrices'] | null;
+  /** Weights [size, H] of a convolution, whose input is in place of attention's; null: the block has attention. */
+  readonly convolution: Float32Array | null;
 }
 
 /** Keys are outputs of the backward graphs. */
@@ -113,8 +115,9 @@ export class BlockAdapter {
     }
   }
 
-  adapts(input: InputName): boolean {
-    return this.#joint.has(input);
+  /** True if an adapter changes attention's q, k or v, or the input of a convolution. */
+  get adaptsFirst(): boolean {
+    return this.#joint.has(this.#inputs[0]!);
   }
 
   /** @param withoutAdapter writes zeros for `a`: the columns of `b` then add exactly 0 */
@@ -146,9 +149,9 @@ export class BlockAdapter {
     const norms = normsOf(weights);
     const { experts } = weights;
     const hidden = this.#hiddenSize;
-    const inputs = this.#inputs.filter((name) => name !== 'attention');
+    const [first, ...inputs] = this.#inputs;
     return {
-      attentionInput: this.#arrays(weights, isStreamed, { inputs: ['attention'], norms: norms.attentionInput }),
+      attentionInput: this.#arrays(weights, isStreamed, { inputs: [first!], norms: norms.attentionInput }),
       output: {
         ...this.#arrays(weights, isStreamed, { inputs, norms: norms.output }),
         ...(experts !== null && {
@@ -156,6 +159,7 @@ export class BlockAdapter {
         }),
       },
       experts: experts?.matrices ?? null,
+      convolution: weights.convolution,
     };
   }
 

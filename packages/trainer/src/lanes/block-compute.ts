@@ -14,7 +14,7 @@ import {
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
 import type { AdapterGradients, BlockParameters, NamedArrays } from './block-adapter.ts';
 import type { GraphName, LaneRuntime, RunGraph } from './block-sessions.ts';
-import { treeMask } from './query-blocks.ts';
+import { treeMask } from '../model/query-blocks.ts';
 import type { AttentionBlock } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
@@ -41,6 +41,7 @@ export class BlockCompute {
   readonly #queryWidth: number;
   readonly #keyWidth: number;
   readonly #keyHeads: number;
+  readonly #hasConvolution: boolean;
 
   /**
    * @param products with the block's weights, if computed outside the graphs
@@ -61,6 +62,7 @@ export class BlockCompute {
     this.#headSize = architecture.headSize;
     this.#numRotated = numRotated(architecture);
     this.#keyHeads = architecture.numKvHeads;
+    this.#hasConvolution = parameters.convolution !== null;
     this.#queryWidth = linearDims(architecture, 'q').out;
     this.#keyWidth = linearDims(architecture, 'k').out;
   }
@@ -97,7 +99,7 @@ export class BlockCompute {
       o: rowsOf(block.o, this.#queryWidth, range),
     };
     this.#run(
-      graph,
+      this.#outputGraph(graph),
       feeds,
       {
         ...(graph === 'recomputingOutput' ? {} : { y: rowsOf(y, this.#hiddenSize, range) }),
@@ -120,7 +122,7 @@ export class BlockCompute {
       o: rowsOf(from.o, this.#queryWidth, range),
       [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
     };
-    this.#runAdding('outputBackward', feeds, adapter, {
+    this.#runAdding(this.#outputGraph('outputBackward'), feeds, adapter, {
       [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
       [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
     });
@@ -214,18 +216,13 @@ export class BlockCompute {
     this.#runAdding('attentionInputBackward', feeds, adapter, results);
   }
 
-  /** Adds the adapter gradients. */
   #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): void {
-    const places = Object.entries(adapter).map(
-      ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
-    );
-    const outputs = this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) }, this.#products);
-    for (const [name, { data: sum }] of Object.entries(adapter)) {
-      const part = outputs[name];
-      if (part === undefined) continue;
-      const values = floats(part);
-      for (let i = 0; i < sum.length; i++) sum[i]! += values[i]!;
-    }
+    const runtime = { run: this.#run, scratch: this.#scratch };
+    runAdding(runtime, { graph, feeds, results, products: this.#products }, adapter);
+  }
+
+  #outputGraph(graph: OutputGraph): GraphName {
+    return this.#hasConvolution ? CONVOLUTION_OUTPUTS[graph] : graph;
   }
 
   #attentionInputFeeds(range: TokenRange, { cos, sin }: RopeTables): Tensors {
@@ -261,6 +258,36 @@ export class BlockCompute {
   /** [T, kvHeads, 1, D] */
   #keys(matrix: Float32Array): Tensor {
     return float32(matrix, [matrix.length / this.#keyWidth, this.#keyHeads, 1, this.#headSize]);
+  }
+}
+
+type OutputGraph = keyof typeof CONVOLUTION_OUTPUTS;
+
+/** Graphs of a block's output by those after attention. */
+const CONVOLUTION_OUTPUTS = {
+  output: 'convolutionOutput',
+  savingOutput: 'savingConvolutionOutput',
+  recomputingOutput: 'recomputingConvolutionOutput',
+  outputBackward: 'convolutionOutputBackward',
+} as const;
+
+/** Runs a backward graph, and adds its gradients of adapters. */
+export function runAdding(
+  { run, scratch }: LaneRuntime,
+  call: { readonly graph: GraphName; readonly feeds: Tensors; readonly results: Tensors } & {
+    readonly products: OutsideProducts | null;
+  },
+  adapter: AdapterGradients,
+): void {
+  const places = Object.entries(adapter).map(
+    ([name, { dims }]) => [name, float32(scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
+  );
+  const outputs = run(call.graph, call.feeds, { ...call.results, ...Object.fromEntries(places) }, call.products);
+  for (const [name, { data: sum }] of Object.entries(adapter)) {
+    const part = outputs[name];
+    if (part === undefined) continue;
+    const values = floats(part);
+    for (let i = 0; i < sum.length; i++) sum[i]! += values[i]!;
   }
 }
 

@@ -35,7 +35,14 @@ export type GraphName =
   | 'outputBackward'
   | 'attentionBackward'
   | 'attentionInputBackward'
-  | 'firstAttentionInputBackward';
+  | 'firstAttentionInputBackward'
+  | 'convolutionInput'
+  | 'convolutionOutput'
+  | 'savingConvolutionOutput'
+  | 'recomputingConvolutionOutput'
+  | 'convolutionOutputBackward'
+  | 'convolutionInputBackward'
+  | 'firstConvolutionInputBackward';
 
 /**
  * Outputs that are not among `results` are allocated; with products outside, the next run overwrites them.
@@ -60,7 +67,12 @@ interface GraphRun {
 const ATTENTION: ReadonlySet<GraphName> = new Set(['attention', 'attentionBackward']);
 
 /** Graphs whose saved values are inputs. */
-const READING_SAVED: ReadonlySet<GraphName> = new Set(['outputBackward', 'routedBackward', 'expertBackward']);
+const READING_SAVED: ReadonlySet<GraphName> = new Set([
+  'outputBackward',
+  'convolutionOutputBackward',
+  'routedBackward',
+  'expertBackward',
+]);
 
 /** Sessions shared by all layers, because weights are inputs. Created when first needed. */
 export class ModelSessions {
@@ -80,10 +92,7 @@ export class ModelSessions {
       attention: () => graph.attention(),
       output: () => ({ y: graph.output().y }),
       savingOutput: () => graph.output(),
-      recomputingOutput: () => {
-        const { x2, gate, up } = graph.output();
-        return { x2, gate, up };
-      },
+      recomputingOutput: () => withoutY(graph.output()),
       routed: () => graph.routed(),
       routedBackward: () => graph.routedBackward(),
       expert: () => ({ y: graph.expert().y }),
@@ -103,6 +112,13 @@ export class ModelSessions {
       attentionBackward: () => graph.attentionBackward(),
       attentionInputBackward: () => graph.attentionInputBackward(true),
       firstAttentionInputBackward: () => graph.attentionInputBackward(false),
+      convolutionInput: () => graph.convolutionInput(),
+      convolutionOutput: () => ({ y: graph.output('convOut').y }),
+      savingConvolutionOutput: () => graph.output('convOut'),
+      recomputingConvolutionOutput: () => withoutY(graph.output('convOut')),
+      convolutionOutputBackward: () => graph.outputBackward('convOut'),
+      convolutionInputBackward: () => graph.convolutionInputBackward(true),
+      firstConvolutionInputBackward: () => graph.convolutionInputBackward(false),
     };
   }
 
@@ -132,3 +148,5 @@ export class ModelSessions {
     this.#sessions.clear();
   }
 }
+
+const withoutY = ({ x2, gate, up }: Readonly<Record<'x2' | 'gate' | 'up', Value>>) => ({ x2, gate, up });

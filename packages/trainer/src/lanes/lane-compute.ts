@@ -13,6 +13,7 @@ import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { Bf16Places } from './bf16-matrices.ts';
 import { laneProducts, type LaneProducts } from './bf16-products.ts';
 import { BlockCompute } from './block-compute.ts';
+import { ConvolutionCompute } from './convolution-compute.ts';
 import { ExpertCompute } from './expert-compute.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
@@ -92,6 +93,8 @@ export class LaneCompute {
   readonly #blocks: readonly BlockCompute[];
   /** Null for dense blocks. */
   readonly #experts: readonly (ExpertCompute | null)[];
+  /** Null for blocks with attention. */
+  readonly #convolutions: readonly (ConvolutionCompute | null)[];
   readonly #head: HeadCompute;
   /** Kinds of the layers. */
   readonly #kinds: readonly LayerKind[];
@@ -120,6 +123,11 @@ export class LaneCompute {
       const products = this.#products?.blocks[layer] ?? null;
       return new BlockCompute(architecture, parameters, products, runtime);
     });
+    this.#convolutions = setup.blocks.map((parameters, layer) =>
+      parameters.convolution === null
+        ? null
+        : new ConvolutionCompute(architecture, parameters, this.#products?.blocks[layer] ?? null, runtime),
+    );
     this.#experts = setup.blocks.map((parameters) =>
       parameters.experts === null
         ? null
@@ -176,7 +184,9 @@ export class LaneCompute {
         );
       case 'queries':
       case 'sourceQueries':
-        return this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass);
+        return this.#convolutions[step.layer] === null
+          ? this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass)
+          : this.#onConvolution(step, pass);
       case 'experts':
         return this.#onExperts(step, pass);
       case 'vocabulary': {
@@ -197,9 +207,11 @@ export class LaneCompute {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     const x = pass.inputs[layer]!;
+    const convolution = this.#convolutions[layer]!;
     const tables = () => pass.share.tables[this.#kinds[layer]!];
     switch (kind) {
       case 'attentionInput':
+        if (convolution !== null) return convolution.input(range, x, own);
         return block.attentionInput(range, tables(), x, own);
       case 'output':
       case 'savingOutput':
@@ -209,9 +221,14 @@ export class LaneCompute {
         return block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
       case 'attentionInputBackward': {
         const { gradients, adapters } = pass.backward!;
+        const isFirst = layer === 0;
+        if (convolution !== null) {
+          const from = { own, x, isFirst, sums: gradients.convolutions![layer % 2]!, gradients };
+          return convolution.inputBackward(range, pass.share.tree!, from, adapters[layer]!);
+        }
         // Only queries of this lane and of higher ones see its keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
-        const inputs = { isFirst: layer === 0, tables: tables(), x, keys };
+        const inputs = { isFirst, tables: tables(), x, keys };
         return block.attentionInputBackward(range, inputs, gradients, adapters[layer]!);
       }
       case 'routed': {
@@ -246,6 +263,21 @@ export class LaneCompute {
     const into = gradients.keys[layer % 2]![pass.lane]!;
     const clear = () => block.clearKeyGradients(pass.share.range.end, into);
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
+  }
+
+  /** In the place of attention. */
+  #onConvolution(
+    { operation, layer, parts }: Extract<LaneStep, { parts: 'queries' | 'sourceQueries' }>,
+    { share, intermediates, backward }: LanePass,
+  ): (() => void)[] {
+    const convolution = this.#convolutions[layer]!;
+    const own = intermediates[layer]!;
+    const tree = share.tree!;
+    return share[parts === 'queries' ? 'tokens' : 'sourceTokens'].map((range) => () => {
+      if (operation === 'attention') return convolution.output(range, tree, own);
+      const { dO, dq, convolutions } = backward!.gradients;
+      return convolution.outputBackward(range, tree, own, { dO, dq, sums: convolutions![layer % 2]! });
+    });
   }
 
   #onExperts({ operation, layer }: Extract<LaneStep, { parts: 'experts' }>, pass: LanePass): (() => void)[] {

@@ -99,6 +99,13 @@ const MIXED: Architecture = {
   experts: { ...MIXTURE.experts!, normalisesShares: false, denseLayers: [1] },
 };
 
+/** More taps than one branch of a row has tokens. */
+const CONVOLUTIONS: Architecture = {
+  ...TINY_ARCHITECTURES.lfm2,
+  vocabSize: TINY_ARCHITECTURE.vocabSize,
+  convolution: { size: 4, layers: [0, 1, 3] },
+};
+
 /** Any experts for each token, ascending. */
 const someExperts = ({ experts, numLayers }: Architecture, { tokenIds }: PackedRow) =>
   Array.from({ length: numLayers }, (_, layer) => {
@@ -124,6 +131,7 @@ const ARCHITECTURES: readonly [string, Architecture][] = [
   ['smollm3 (layers without rope)', { ...TINY_ARCHITECTURE, unrotatedPeriod: 2 }],
   ['qwen3moe (experts)', MIXTURE],
   ['experts with shares among all, next to a dense layer', MIXED],
+  ['lfm2 (convolutions)', CONVOLUTIONS],
 ];
 
 test.each(ARCHITECTURES)(
@@ -211,9 +219,12 @@ test('the gradient of entropies equals finite differences, alone and together wi
   }
 });
 
-test('a packed row of several groups equals its sequences one by one', async () => {
+test.each([
+  ['llama', TINY_ARCHITECTURE],
+  ['lfm2', CONVOLUTIONS],
+])('%s: a packed row of several groups equals its sequences one by one', async (_, architecture) => {
   const groups = branchingGroups();
-  const model = tinyModel();
+  const model = tinyModel({}, architecture);
   const packed = packTrie(groups);
   const separate = groups.flat().map((sequence) => packTrie([[sequence]]));
   const weights = lossWeights(packed.targets.length);
@@ -241,7 +252,7 @@ test.each([
 ] satisfies [string, OrtPolicyModelOptions][])('%s changes nothing', async (name, options) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);
-  for (const architecture of [TINY_ARCHITECTURE, GEMMA3, MIXTURE, MIXED]) {
+  for (const architecture of [TINY_ARCHITECTURE, GEMMA3, MIXTURE, MIXED, CONVOLUTIONS]) {
     const usual = await passes(tinyModel({}, architecture), [row], weights);
     const other = await passes(tinyModel(options, architecture), [row], weights);
     const logprob = maxDifference(usual.logprobs, other.logprobs);

@@ -251,8 +251,9 @@ export class OrtPolicyModel implements PolicyModel {
     // The last layer is computed only for sources; the other tokens get no gradient except through its attention.
     gradients.dq.fill(0);
     gradients.residual.fill(0);
+    gradients.convolutions?.[(this.architecture.numLayers - 1) % 2]!.fill(0);
     // Below the first layer there are only frozen embeddings.
-    const endsBehindAttention = !this.#adapters[0]!.adapts('attention');
+    const endsBehindAttention = !this.#adapters[0]!.adaptsFirst;
     await this.#run(backwardSchedule(this.#passLayers(activations), { endsBehindAttention }), options);
     for (const lane of adapterGradients) this.#adapters.forEach((adapter, layer) => adapter.addGradients(lane[layer]!));
   }

@@ -11,8 +11,9 @@ import {
   type Tensor,
 } from '@trainyard/transformer';
 import type { PackedRow } from '../model/policy-model.ts';
-import type { QueryBlock } from './query-blocks.ts';
-import { queryBlocks, subtreeEnds } from './query-blocks.ts';
+import type { QueryBlock } from '../model/query-blocks.ts';
+import { queryBlocks, subtreeEnds } from '../model/query-blocks.ts';
+import { type RowTree, rowTree } from '../model/row-tree.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
@@ -29,6 +30,8 @@ export interface LaneShare {
   /** Ranges of the last layer, computed only for tokens that predict a trained one. */
   readonly sourceTokens: readonly TokenRange[];
   readonly sourceQueries: ByLayerKind<readonly QueryBlock[]>;
+  /** Tree of the whole row; null without convolutions. */
+  readonly tree: RowTree | null;
   readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
   /** Trained tokens whose parts the lane joins. */
   readonly targets: readonly TokenRange[];
@@ -75,13 +78,14 @@ export function planRow(
 ): RowPlan {
   const numTokens = row.tokenIds.length;
   const tables = ropeTables(row.positions, architecture, ropeFactors);
-  const { numHeads, headSize } = architecture;
+  const { numHeads, headSize, numLayers, convolution } = architecture;
   const layerFlops = meanLayerFlops(architecture);
   const chunkTokens = Math.min(options.chunkTokens, Math.max(MIN_PIECE_TOKENS, Math.floor(PIECE_FLOPS / layerFlops)));
   const pairFlops = 4 * numHeads * headSize;
+  const attentionPart = 1 - (convolution?.layers.length ?? 0) / numLayers;
   const costs = Float64Array.from(
     row.positions,
-    (position) => layerFlops + ATTENTION_COST * pairFlops * (position + options.queryBlockTokens / 2),
+    (position) => layerFlops + attentionPart * ATTENTION_COST * pairFlops * (position + options.queryBlockTokens / 2),
   );
   const ends = subtreeEnds(row.parents);
   // Backward takes about twice as long as forward.
@@ -91,6 +95,7 @@ export function planRow(
   };
   const { positions } = row;
   const tree = { parents: row.parents, ends };
+  const neighbours = convolution === null ? null : rowTree(row.parents);
   const window = architecture.window === null ? null : { tokens: architecture.window.tokens, positions };
   const blocksOf = (some: readonly TokenRange[]) => {
     const full = some.flatMap((range) => queryBlocks(tree, range, blockTokens));
@@ -112,6 +117,7 @@ export function planRow(
       queries,
       sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
       sourceQueries: isAll ? queries : blocksOf(own),
+      tree: neighbours,
       vocabulary: vocabulary[lane]!,
       targets: ranges(targets[lane]!, HEAD_ROWS),
     };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { quantizeModel } from '@trainyard/native';
 import {
   type Architecture,
+  CONVOLUTION_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   type LinearName,
@@ -83,6 +84,7 @@ test.each([
   ['gemma3', 'f32', { numThreads: 2, targets: ['v', 'gate'] }],
   ['granite', 'q8_0', { numThreads: 2 }],
   ['phi4', 'q4_0', { numThreads: 2, targets: FUSED_LINEAR_NAMES }],
+  ['lfm2', 'q4_0', { numThreads: 3, memoryBudgetBytes: 0, targets: CONVOLUTION_LINEAR_NAMES }],
   ['qwen3moe', 'q8_0', { numThreads: 2, targets: ATTENTION }],
   ['qwen3moe', 'f16', { numThreads: 3, memoryBudgetBytes: 0, targets: ATTENTION }],
 ] as const)('streamed weights give the bits of resident ones: %s in %s, %o', async (family, type, setting) => {

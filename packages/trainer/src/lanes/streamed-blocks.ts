@@ -58,7 +58,13 @@ export function expansionPieces(
   into: ByProjection<Float32Array>,
   lane: number,
 ): (() => void)[] {
-  const needed = new Map(operations.flatMap(({ kind, layer }) => projectionsOf(kind).map((name) => [name, layer])));
+  const needed = new Map(
+    operations.flatMap(({ kind, layer }) =>
+      projectionsOf(kind)
+        .filter((name) => layers[layer]![name] !== undefined)
+        .map((name) => [name, layer]),
+    ),
+  );
   return Array.from(needed, ([name, layer]) => {
     const { matrix, b } = layers[layer]![name]!;
     const { start, end } = equalPieces(matrix.rows, numLanes)[lane]!;
@@ -82,11 +88,12 @@ export function bufferFeeds({ shapes }: StreamedBlocks, buffer: ByProjection<Flo
 const namesOf = (parts: ByProjection<unknown>): ProjectionName[] =>
   PROJECTION_NAMES.filter((name) => parts[name] !== undefined);
 
+/** Some of them are only in blocks of another kind. */
 function projectionsOf(kind: TokenOperation['kind']): readonly ProjectionName[] {
   switch (kind) {
     case 'attentionInput':
     case 'attentionInputBackward':
-      return ['qkv'];
+      return ['qkv', 'convIn'];
     case 'routed':
     case 'recomputingRouted':
     case 'routedBackward':
@@ -94,6 +101,6 @@ function projectionsOf(kind: TokenOperation['kind']): readonly ProjectionName[] 
     case 'combined':
       return [];
     default:
-      return ['o', 'gate', 'up', 'down'];
+      return ['o', 'convOut', 'gate', 'up', 'down'];
   }
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Architecture, LINEAR_NAMES } from '@trainyard/transformer';
+import { type Architecture, linearNames } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { predictTraining } from '../learner/predict-training.ts';
@@ -28,6 +28,14 @@ const MIXTURE: Architecture = {
   queryKeyNorm: 'head',
   experts: { count: 6, used: 2, feedForwardSize: 192, normalisesShares: true, denseLayers: [1] },
 };
+const CONVOLUTIONS: Architecture = {
+  ...ARCHITECTURE,
+  name: 'lfm2',
+  hasInterleavedHeads: false,
+  queryKeyNorm: 'head',
+  numLayers: 4,
+  convolution: { size: 3, layers: [0, 2, 3] },
+};
 const NUM_TOKENS = 240;
 
 test.each([
@@ -35,6 +43,7 @@ test.each([
   ['streamed', ARCHITECTURE],
   ['resident', MIXTURE],
   ['streamed', MIXTURE],
+  ['resident', CONVOLUTIONS],
 ] as const)('with %s weights the memory of a row is predicted within 15 percent', async (weights, architecture) => {
   const modelPath = join(directory, `${architecture.name}.${weights}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: true });
@@ -42,7 +51,7 @@ test.each([
   // A trained token has no place of its own at the end of a row.
   const row = packTrie([[{ tokenIds: [...tokenIds, 3], numPrompt: 200 }]]);
   for (const memoryBudgetBytes of [2 ** 31, 4_000_000]) {
-    const lora = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 1 };
+    const lora = { rank: 8, alpha: 16, targets: linearNames(architecture), initSeed: 1 };
     const model = await OrtPolicyModel.load({ modelPath, weights, lora, numThreads: 2, memoryBudgetBytes });
     await model.forward(row, { keepForBackward: true });
     const found = model.activationBytes;

@@ -134,10 +134,11 @@ function readModel(opened: OpenedTemplate, options: TrainerOptions): ReadModel {
     return read;
   };
   if (oneDnnPath !== null) {
-    if (architecture.experts !== null)
+    const unsupported = architecture.experts !== null ? 'experts' : architecture.convolution && 'convolutions';
+    if (unsupported !== null)
       throw new TrainerError(
         'trainer.architecture_unsupported',
-        'precision bf16 does not support models with experts: use exact or strict',
+        `precision bf16 does not support models with ${unsupported}: use exact or strict`,
       );
     // Each thread has its own library and computes alone: lanes are the threads of a pass.
     const library = openBf16Library(oneDnnPath, 1);

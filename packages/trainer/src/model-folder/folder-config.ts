@@ -51,8 +51,9 @@ export function readFolderConfig(files: FolderFiles): FolderConfig {
 }
 
 /** @throws {ModelFolderError} with the field, its value and the limit */
-export function folderConfig(fields: Fields): FolderConfig {
-  const family = familyOf(fields);
+export function folderConfig(own: Fields): FolderConfig {
+  const family = familyOf(own);
+  const fields = family.usual(own);
   const inGguf = FAMILIES[family.architecture]!;
   refuseOtherComputations(fields, family);
   const hiddenSize = whole(fields, 'hidden_size', [1, 65_536]);
@@ -104,6 +105,7 @@ export function folderConfig(fields: Fields): FolderConfig {
       window: null,
       unrotatedPeriod: null,
       experts: null,
+      convolution: null,
       ...family.traits(fields, numLayers, ropeBase),
     },
     family,

@@ -65,7 +65,7 @@ test('a folder with all experts of a layer in one tensor gives the file of one w
   expect(numCopies).toBe(1);
 });
 
-describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe'] as const)('a folder of %s', (name) => {
+describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe', 'lfm2'] as const)('a folder of %s', (name) => {
   const architecture = TINY_ARCHITECTURES[name];
 
   test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
@@ -75,7 +75,7 @@ describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe'] as const)('a
     expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
     for (const { name: tensor, dims } of source.tensors.values()) {
       const { type: stored } = file.tensors.get(tensor)!;
-      const isSingle = dims.length === 1 || tensor.endsWith('ffn_gate_inp.weight');
+      const isSingle = dims.length === 1 || /\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor);
       expect([tensor, stored]).toEqual([tensor, isSingle ? 'f32' : type]);
       const values = source.readF32(tensor);
       expect(file.readF32(tensor)).toEqual(type === 'f32' ? values : values.map(Math.f16round));
@@ -96,6 +96,39 @@ describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe'] as const)('a
       const expected = { 'general.name': 'tiny' }[key] ?? value;
       expect([key, file.metadata.get(key)]).toEqual([key, expected]);
     }
+  });
+});
+
+describe('a folder of lfm2', () => {
+  const writeLfm2 = (change: object) => {
+    writeJson('config.json', { ...readJson<object>('config.json'), ...change });
+  };
+  beforeEach(() => writeTinyFolder(folder, original, TINY_ARCHITECTURES.lfm2, { isTied: true }));
+
+  test('may have the names of settings from before transformers had the family', async () => {
+    const { layer_types: _, norm_eps, rope_theta, ...config } = readJson<Record<string, unknown>>('config.json');
+    const older = { block_ff_dim: 96, block_auto_adjust_ff_dim: true, full_attn_idxs: [2] };
+    const { intermediate_size: __, tie_word_embeddings: ___, ...others } = config;
+    writeJson('config.json', { ...others, ...older, norm_eps, theta: rope_theta, tie_embedding: true });
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    expect(readArchitecture(file)).toEqual(readArchitecture(source));
+  });
+
+  test.each([
+    [{ conv_bias: true }, 'convolutions with biases (`conv_bias`) are not supported'],
+    [{ layer_types: ['conv', 'full_attention'] }, '`layer_types` in config.json must be `conv` or `full_attention`'],
+    [{ layer_types: ['conv', 'conv', 'sliding_attention', 'conv'] }, 'sliding attention windows are not supported'],
+    [
+      { layer_types: null, full_attn_idxs: [4] },
+      '`full_attn_idxs` in config.json must be a list of layers from 0 to 3',
+    ],
+    [{ conv_L_cache: 1 }, '`conv_L_cache` in config.json must be a whole number from 2'],
+    [{ intermediate_size: 65 }, 'the tensor model.layers.0.feed_forward.w1.weight'],
+    [{ model_type: 'lfm2_moe' }, 'folders of the family "lfm2_moe"'],
+  ])('with %j is refused', async (change, message) => {
+    writeLfm2(change);
+    await expect(convert()).rejects.toThrow(message);
   });
 });
 

@@ -56,6 +56,8 @@ test.each([
   ['qwen3', 'qwen2', 'f16', true],
   ['qwen3moe', 'qwen2', 'bf16', true],
   ['qwen3moe mixed', 'qwen2', 'f32', false],
+  ['lfm2', 'llama-bpe', 'bf16', false],
+  ['lfm2 adjusted', 'llama-bpe', 'f32', false],
   ['granite', 'llama-bpe', 'bf16', false],
   ['granitemoe', 'smollm', 'bf16', false],
   ['granite4', 'llama-bpe', 'bf16', false],

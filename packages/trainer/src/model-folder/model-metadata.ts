@@ -3,6 +3,7 @@ import {
   type Architecture,
   type Experts,
   FAMILIES,
+  hasConvolution,
   numRotated,
   type WindowedLayers,
   type Yarn,
@@ -24,7 +25,11 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     embedding_length: u32(architecture.hiddenSize),
     feed_forward_length: u32(architecture.feedForwardSize),
     'attention.head_count': u32(architecture.numHeads),
-    'attention.head_count_kv': u32(architecture.numKvHeads),
+    'attention.head_count_kv':
+      architecture.convolution === null ? u32(architecture.numKvHeads) : keyHeadsByLayer(architecture),
+    ...(architecture.convolution === null
+      ? {}
+      : { vocab_size: u32(architecture.vocabSize), 'shortconv.l_cache': u32(architecture.convolution.size) }),
     'attention.layer_norm_rms_epsilon': architecture.rmsEpsilon,
     ...((statesHeadSize || config.family.headSize !== null) && !architecture.name.startsWith('granite')
       ? { 'attention.key_length': u32(architecture.headSize), 'attention.value_length': u32(architecture.headSize) }
@@ -56,6 +61,16 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture.name}.${field}`, value])),
   };
 }
+
+/** 0 for layers with a convolution. */
+const keyHeadsByLayer = (architecture: Architecture): GgufWritableValue => ({
+  array: {
+    type: 'i32',
+    values: Array.from({ length: architecture.numLayers }, (_, layer) =>
+      hasConvolution(architecture, layer) ? 0 : architecture.numKvHeads,
+    ),
+  },
+});
 
 function yarnSettings({ factor, originalContext, betaFast, betaSlow }: Yarn): Record<string, GgufWritableValue> {
   return {

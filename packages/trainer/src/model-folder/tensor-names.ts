@@ -1,5 +1,7 @@
 import {
   type Architecture,
+  CONVOLUTION_LINEAR_NAMES,
+  CONVOLUTION_TENSOR,
   FUSED_LINEAR_NAMES,
   GGUF_LINEARS,
   LINEAR_NAMES,
@@ -13,6 +15,7 @@ import { TrainerError } from '../contract/errors.ts';
 const OUTER: Readonly<Record<string, string>> = {
   'token_embd.weight': 'model.embed_tokens.weight',
   'output_norm.weight': 'model.norm.weight',
+  'token_embd_norm.weight': 'model.embedding_norm.weight',
   'output.weight': 'lm_head.weight',
 };
 
@@ -45,13 +48,28 @@ const PARTS_WITH_FUSED_LINEARS: Readonly<Record<string, string>> = {
   ffn_norm: 'post_attention_layernorm',
 };
 
-function partsOf({ norms, hasFusedLinears }: NameTraits): Readonly<Record<string, string>> {
+/** Parts of a block of LFM2. */
+const PARTS_WITH_CONVOLUTIONS: Readonly<Record<string, string>> = {
+  ...linearParts(CONVOLUTION_LINEAR_NAMES),
+  attn_norm: 'operator_norm',
+  attn_q_norm: 'self_attn.q_layernorm',
+  attn_k_norm: 'self_attn.k_layernorm',
+  'shortconv.conv': 'conv.conv',
+  ffn_norm: 'ffn_norm',
+};
+
+function partsOf({ norms, hasFusedLinears, convolution }: NameTraits): Readonly<Record<string, string>> {
+  if (convolution !== null) return PARTS_WITH_CONVOLUTIONS;
   if (hasFusedLinears) return PARTS_WITH_FUSED_LINEARS;
   return norms.before && norms.after ? PARTS_WITH_FOUR_NORMS : PARTS;
 }
 
 /** Traits that decide the names of tensors. */
-type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears'>;
+type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears' | 'convolution'>;
+
+/** Row-major sizes of a tensor with one name, whose values are those of the GGUF tensor: convolutions have channels. */
+export const huggingFaceDims = (ggufName: string, dims: readonly number[]): readonly number[] =>
+  ggufName.endsWith(`.${CONVOLUTION_TENSOR}`) ? [dims[0]!, 1, dims[1]!] : dims;
 
 /**
  * Name of a tensor that is no router or expert.
@@ -61,7 +79,7 @@ type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears'>;
 export function huggingFaceName(ggufName: string, architecture: NameTraits): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
-  const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];
+  const [, layer, part, kind] = /^blk\.(\d+)\.([\w.]+)\.(weight|bias)$/.exec(ggufName) ?? [];
   const inner = part === undefined ? undefined : partsOf(architecture)[part];
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(

@@ -1,10 +1,13 @@
 import {
   type Architecture,
+  CONVOLUTION_TENSOR,
   EXPERT_MATRICES,
   EXPERT_TENSORS,
   expertDims,
   expertsIn,
+  FAMILIES,
   GGUF_LINEARS,
+  hasConvolution,
   linearDims,
   type LinearName,
   linearsIn,
@@ -20,7 +23,7 @@ import {
   storedLayout,
   type TensorSources,
 } from './feed-forward-layouts.ts';
-import { huggingFaceName } from './tensor-names.ts';
+import { huggingFaceDims, huggingFaceName } from './tensor-names.ts';
 
 /** A tensor of the GGUF file and its sources. */
 export interface TableTensor {
@@ -34,7 +37,7 @@ export interface TableTensor {
   readonly interleavedHeads: number | null;
   /** Is added to its values. */
   readonly offset: number;
-  /** Vectors and routers are stored in single precision, as llama.cpp requires. */
+  /** Vectors, routers and weights of convolutions are stored in single precision, as llama.cpp requires. */
   readonly isSinglePrecision: boolean;
 }
 
@@ -65,7 +68,7 @@ export function tensorTable(config: FolderConfig, isStored: (name: string) => bo
     ...Array.from({ length: numLayers }, (_, layer) =>
       blockTensors(config, layer).map(({ part, dims, heads = null }) => tensor(`blk.${layer}.${part}`, dims, heads)),
     ).flat(),
-    tensor('output_norm.weight', [hiddenSize]),
+    tensor(FAMILIES[architecture.name]!.outputNorm, [hiddenSize]),
     ...(isTied ? [] : [tensor('output.weight', [vocabSize, hiddenSize])]),
   ];
 }
@@ -82,12 +85,14 @@ export function tensorSources(
     layout === undefined || part === undefined
       ? null
       : feedForwardSources(architecture, layout, { layer: Number(layer), part });
-  return ofFeedForward ?? { names: [huggingFaceName(name, architecture)], dims, rows: null };
+  return (
+    ofFeedForward ?? { names: [huggingFaceName(name, architecture)], dims: huggingFaceDims(name, dims), rows: null }
+  );
 }
 
 /** @param name in GGUF */
 export const isSinglePrecision = (name: string, dims: readonly number[]): boolean =>
-  dims.length === 1 || name.endsWith(`.${ROUTER_TENSOR}`);
+  dims.length === 1 || [ROUTER_TENSOR, CONVOLUTION_TENSOR].some((part) => name.endsWith(`.${part}`));
 
 interface BlockTensor {
   readonly part: string;
@@ -102,9 +107,10 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
   const heads: Partial<Record<LinearName, number>> = architecture.hasInterleavedHeads
     ? { q: numHeads, k: numKvHeads }
     : {};
-  const linears = (parent: 'self_attn' | 'mlp', hasBias: (linear: LinearName) => boolean): BlockTensor[] =>
+  const isConvolution = hasConvolution(architecture, layer);
+  const linears = (parents: readonly string[], hasBias: (linear: LinearName) => boolean): BlockTensor[] =>
     linearsIn(architecture, layer)
-      .filter((linear) => parentModule(linear) === parent)
+      .filter((linear) => parents.includes(parentModule(linear)))
       .flatMap((linear) => {
         const { out, in: inputs } = linearDims(architecture, linear);
         const own = { heads: heads[linear] };
@@ -116,8 +122,9 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
     norms[place] ? [{ part: `${NORM_TENSORS[place][of]}.weight`, dims: [hidden] }] : [];
   return [
     ...norm('before', 'attention'),
-    ...linears('self_attn', (linear) => (linear === 'o' ? biases.output : biases.qkv)),
-    ...(architecture.queryKeyNorm === null
+    ...linears(['self_attn', 'conv'], (linear) => (linear === 'o' ? biases.output : biases.qkv)),
+    ...(isConvolution ? [{ part: CONVOLUTION_TENSOR, dims: [hidden, architecture.convolution!.size] }] : []),
+    ...(architecture.queryKeyNorm === null || isConvolution
       ? []
       : (['q', 'k'] as const).map((linear) => ({
           part: `attn_${linear}_norm.weight`,
@@ -125,7 +132,7 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
         }))),
     ...norm('after', 'attention'),
     ...norm('before', 'feedForward'),
-    ...linears('mlp', () => biases.feedForward),
+    ...linears(['mlp', 'feed_forward'], () => biases.feedForward),
     ...(expertsIn(architecture, layer) === null ? [] : expertTensors(architecture)),
     ...norm('after', 'feedForward'),
   ];

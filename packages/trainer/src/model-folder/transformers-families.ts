@@ -1,4 +1,12 @@
-import { type Architecture, type Experts, layerKind, periodOf, type WindowedLayers } from '@trainyard/transformer';
+import {
+  type Architecture,
+  type Convolution,
+  type Experts,
+  hasConvolution,
+  layerKind,
+  periodOf,
+  type WindowedLayers,
+} from '@trainyard/transformer';
 import { CONFIG_FILE, decimal, type Fields, flag, invalid, real, whole } from './config-fields.ts';
 import {
   type FeedForwardLayout,
@@ -6,6 +14,7 @@ import {
   GRANITE_LAYOUTS,
   QWEN3_LAYOUTS,
 } from './feed-forward-layouts.ts';
+import { isRecord } from './folder-files.ts';
 import { unsupportedFolder } from './model-folder-error.ts';
 
 /** A family as transformers saves it. */
@@ -30,6 +39,8 @@ export interface TransformersFamily {
   readonly isTied: boolean;
   /** Default of `original_max_position_embeddings`, which GGUF files of the family state; null if they do not. */
   readonly originalContext: number | null;
+  /** Its settings by the names of other families. */
+  readonly usual: (fields: Fields) => Fields;
   /** transformers adds it to the weights of norms. */
   readonly normOffset: number;
   /** Layouts that its folders may have, the one of exports first. */
@@ -55,6 +66,7 @@ const LLAMA: TransformersFamily = {
   feedForwardSize: 'intermediate_size',
   isTied: false,
   originalContext: null,
+  usual: (fields) => fields,
   normOffset: 0,
   feedForwardLayouts: [],
   traits: () => ({}),
@@ -191,6 +203,26 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
       embd_pdrop: 0,
     }),
   },
+  lfm2: {
+    ...LLAMA,
+    architecture: 'lfm2',
+    className: 'Lfm2ForCausalLM',
+    layerTypes: ['full_attention', 'conv'],
+    queryKeyNorm: 'head',
+    isTied: true,
+    usual: lfm2Usual,
+    traits: (fields, numLayers) => ({ convolution: convolutionOf(fields, numLayers) }),
+    fields: (architecture) => ({
+      norm_eps: decimal(architecture.rmsEpsilon),
+      conv_bias: false,
+      conv_L_cache: architecture.convolution!.size,
+      // The size of the feed-forward is that of its matrices.
+      block_auto_adjust_ff_dim: false,
+      block_ffn_dim_multiplier: 1,
+      block_multiple_of: 1,
+      layer_types: layerTypes(architecture),
+    }),
+  },
   smollm3: {
     ...LLAMA,
     architecture: 'smollm3',
@@ -218,15 +250,55 @@ function graniteScales(fields: Fields): Partial<Architecture> {
 const multiplier = (fields: Fields, name: string): number => real(fields, name, [1e-9, 1e9], 1);
 
 const layerTypes = (architecture: Architecture): string[] =>
-  Array.from({ length: architecture.numLayers }, (_, layer) =>
-    layerKind(architecture, layer) === 'windowed' ? 'sliding_attention' : 'full_attention',
-  );
+  Array.from({ length: architecture.numLayers }, (_, layer) => {
+    if (hasConvolution(architecture, layer)) return 'conv';
+    return layerKind(architecture, layer) === 'windowed' ? 'sliding_attention' : 'full_attention';
+  });
 
 /** 1 for layers with rope, 0 for the others. */
 const ropeOfLayers = (architecture: Architecture): number[] =>
   Array.from({ length: architecture.numLayers }, (_, layer) =>
     layerKind(architecture, layer) === 'unrotated' ? 0 : 1,
   );
+
+/** Files from before transformers had the family have names of their own. */
+function lfm2Usual(fields: Fields): Fields {
+  const rope = isRecord(fields['rope_parameters']) ? fields['rope_parameters'] : {};
+  return {
+    ...fields,
+    intermediate_size: lfm2FeedForwardSize(fields),
+    rms_norm_eps: fields['norm_eps'] ?? 1e-5,
+    rope_theta: rope['rope_theta'] ?? fields['rope_theta'] ?? fields['theta'] ?? 1_000_000,
+    tie_word_embeddings: fields['tie_embedding'] ?? fields['tie_word_embeddings'] ?? true,
+  };
+}
+
+/** Computed like transformers: by default two thirds, as a multiple of a number. */
+function lfm2FeedForwardSize(fields: Fields): number {
+  const name = fields['block_ff_dim'] === undefined ? 'intermediate_size' : 'block_ff_dim';
+  const stated = whole(fields, name, [1, 1 << 21]);
+  if (!flag(fields, 'block_auto_adjust_ff_dim', true)) return stated;
+  const part = Math.trunc((2 * stated) / 3);
+  if (fields['block_ffn_dim_multiplier'] === null) return part;
+  const multiple = whole(fields, 'block_multiple_of', [1, 1 << 20], 256);
+  return multiple * Math.ceil(Math.trunc(part * real(fields, 'block_ffn_dim_multiplier', [1e-3, 1e3], 1)) / multiple);
+}
+
+function convolutionOf(fields: Fields, numLayers: number): Convolution {
+  if (flag(fields, 'conv_bias')) throw unsupportedFolder('convolutions with biases (`conv_bias`) are not supported');
+  const [types, attention] = [fields['layer_types'], fields['full_attn_idxs']];
+  const layers = Array.from({ length: numLayers }, (_, layer) => layer);
+  const isList = (value: unknown, isItem: (item: unknown) => boolean): value is unknown[] =>
+    Array.isArray(value) && value.every(isItem);
+  const size = whole(fields, 'conv_L_cache', [2, 64], 3);
+  if (isList(types, (type) => type === 'conv' || type === 'full_attention') && types.length === numLayers)
+    return { size, layers: layers.filter((layer) => types[layer] === 'conv') };
+  if ((types ?? null) !== null)
+    throw invalid('layer_types', `\`conv\` or \`full_attention\` for each of ${numLayers} layers`, types);
+  if (!isList(attention, (layer) => layers.includes(layer as number)))
+    throw invalid('full_attn_idxs', `a list of layers from 0 to ${numLayers - 1}`, attention);
+  return { size, layers: layers.filter((layer) => !attention.includes(layer)) };
+}
 
 /** GGUF has no setting for other layers. */
 function smolLm3Traits(fields: Fields, numLayers: number): Partial<Architecture> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { LINEAR_NAMES, linearDims } from '@trainyard/transformer';
+import { CONVOLUTION_LINEAR_NAMES, LINEAR_NAMES, linearDims, targetModules } from '@trainyard/transformer';
 import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
-import { ggufAdapterTensors, peftTargetModules, peftTensors } from './adapter-tensors.ts';
+import { ggufAdapterTensors, peftTensors } from './adapter-tensors.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 
 const CONFIG = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 9 };
@@ -54,5 +54,8 @@ test('PEFT names and shapes', () => {
   );
   expect(tensors.get('base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight')?.dims).toEqual([3, 32]);
   expect(tensors.get('base_model.model.model.layers.1.mlp.up_proj.lora_B.weight')?.dims).toEqual([64, 3]);
-  expect(peftTargetModules(['q', 'down'])).toEqual(['q_proj', 'down_proj']);
+  expect(targetModules(['q', 'down'])).toEqual(['q_proj', 'down_proj']);
+  // Two linear layers have one of these names.
+  const modules = ['q_proj', 'k_proj', 'v_proj', 'in_proj', 'out_proj', 'w1', 'w3', 'w2'];
+  expect(targetModules(CONVOLUTION_LINEAR_NAMES)).toEqual(modules);
 });

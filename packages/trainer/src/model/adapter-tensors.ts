@@ -6,7 +6,6 @@ import {
   type LinearName,
   modulePath,
   moduleShape,
-  targetModule,
   toInterleaved,
 } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
@@ -63,9 +62,6 @@ export const peftModuleName = (layer: number, linear: LinearName): string => `mo
 
 export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
   `base_model.model.${peftModuleName(tensor.layer, tensor.linear)}.lora_${tensor.half.toUpperCase()}.weight`;
-
-/** `target_modules` of adapter_config.json: `q_proj`, `gate_proj`, … */
-export const peftTargetModules = (targets: readonly LinearName[]): string[] => targets.map(targetModule);
 
 function interleaved(tensor: LoraTensor, architecture: Architecture): Float32Array {
   if (tensor.half === 'a' || (tensor.linear !== 'q' && tensor.linear !== 'k')) return tensor.value;

@@ -7,7 +7,7 @@ import {
   type LoraConfig,
   type LoraHalf,
   moduleShape,
-  targetModule,
+  targetModules,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { LoraParameters, LoraShape, LoraTensor } from './policy-model.ts';
@@ -25,7 +25,7 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
   if (absent.length > 0)
     throw new TrainerError(
       'trainer.config_invalid',
-      `\`lora.targets\` has ${absent.map(targetModule).join(', ')}, which this base model has not; it has ${names.map(targetModule).join(', ')}: create the model with those`,
+      `\`lora.targets\` has ${targetModules(absent).join(', ')}, which this base model has not; it has ${targetModules(names).join(', ')}: create the model with those`,
     );
   const tensors = loraShapes(architecture, config).map((shape): LoraTensor => {
     const { layer, linear, half, dims } = shape;

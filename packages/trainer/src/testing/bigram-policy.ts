@@ -41,6 +41,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   window: null,
   unrotatedPeriod: null,
   experts: null,
+  convolution: null,
 };
 
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };

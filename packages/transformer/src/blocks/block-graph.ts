@@ -5,6 +5,11 @@
  *   attention         one block of queries against the keys visible to it → o
  *   output            o-projection (→ norm, scale) + residual → norm → gated feed-forward (→ norm, scale) + residual → y
  *
+ * A block with a convolution (LFM2) has this instead of the first two:
+ *
+ *   convolution input  x → norm → b, c, x (+ LoRA), u = b ∘ x
+ *   convolution        outside the graphs: c ∘ Σ w ∘ u over the last tokens → o
+ *
  * A block with experts ends after the second norm; the experts are graphs of their own, and the caller adds their
  * outputs: a token's experts are known only then.
  *
@@ -41,7 +46,8 @@ import type { Dim } from '../graph/onnx-writer.ts';
 import { addsPlainOutputs, numRotated, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
 import { expertDims, type ExpertMatrix } from '../model/experts.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
-import type { InputName, ProjectionName } from '../model/projections.ts';
+import type { InputName, outputProjection, ProjectionName } from '../model/projections.ts';
+import { convolutionParts } from '../model/short-convolution.ts';
 import { baseScale } from '../model/lora-modules.ts';
 import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
@@ -59,6 +65,8 @@ export const adapterName = (of: InputName | ProjectionName | LinearName, half: L
 /** Addend of a product, with adapters `outside`. */
 export const sumName = (projection: ProjectionName) => `${projection}.sum`;
 export const gradientName = (name: string) => `∂${name}`;
+
+type OutputProjection = ReturnType<typeof outputProjection>;
 
 /** Projections of one input, and the adapters' product with the input, `low` = x · aᵀ. */
 interface Projected {
@@ -170,6 +178,31 @@ export class BlockGraph {
     return outputs;
   }
 
+  /** Graph x [T, H] → b, c and x of a convolution [T, 3H], and u = b ∘ x [T, H]. */
+  convolutionInput(): { bcx: Value; u: Value } {
+    const bcx = this.#convolutionInput().projected.outputs.convIn!;
+    const { hiddenSize: width } = this.#architecture;
+    const part = (start: number) => slice(bcx, start, start + width);
+    const { b, x } = convolutionParts(width);
+    return { bcx, u: mul(part(b), part(x)) };
+  }
+
+  /** Graph that also takes ∂bcx [T, 3H] and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapter. */
+  convolutionInputBackward(wantsInputGradient: boolean): Outputs {
+    const { x, projected } = this.#convolutionInput();
+    const bcx = projected.outputs.convIn!;
+    const outputs: Record<string, Value> = {};
+    const seeds = new Map([[bcx, input(gradientName('bcx'), bcx.shape)]]);
+    const [dx] = this.#backward(seeds, wantsInputGradient ? [x] : [], [projected], outputs);
+    if (dx !== undefined) outputs[gradientName('x')] = add(dx, input(gradientName('residual'), x.shape));
+    return outputs;
+  }
+
+  #convolutionInput() {
+    const x = input('x', ['T', this.#architecture.hiddenSize]);
+    return { x, projected: this.#project(this.#normalise(x, 'attention'), 'convIn') };
+  }
+
   #attentionInput(x = input('x', ['T', this.#architecture.hiddenSize])) {
     const projected = this.#project(this.#normalise(x, 'attention'), 'attention');
     return { x, projected, ...this.#rotated(projected.outputs.qkv!) };
@@ -266,9 +299,11 @@ export class BlockGraph {
   /**
    * Graph x [T, H], o [T, heads·D] → y [T, H], and the values that backward can start from: x2 (after attention)
    * [T, H], gate and up [T, F].
+   *
+   * @param of product of o. Default: that of attention
    */
-  output(): { y: Value; x2: Value; gate: Value; up: Value } {
-    const { y, x2, gate, up } = this.#output();
+  output(of: OutputProjection = 'o'): { y: Value; x2: Value; gate: Value; up: Value } {
+    const { y, x2, gate, up } = this.#output(of);
     return { y, x2, gate, up };
   }
 
@@ -276,20 +311,19 @@ export class BlockGraph {
    * Graph o, saved x2, gate, up, and ∂y → ∂o, ∂x (only of the residual path) and the gradients of the adapters of
    * o, gate, up, down.
    */
-  outputBackward(): Outputs {
-    const { x, o, y, projected } = this.#output();
+  outputBackward(of: OutputProjection = 'o'): Outputs {
+    const { x, o, y, projected } = this.#output(of);
     const outputs: Record<string, Value> = {};
     const [dx, dO] = this.#backward(new Map([[y, input(gradientName('y'), y.shape)]]), [x, o], projected, outputs);
     return { [gradientName('x')]: dx!, [gradientName('o')]: dO!, ...outputs };
   }
 
-  #attended() {
-    const { hiddenSize, numHeads, headSize } = this.#architecture;
+  #attended(of: OutputProjection = 'o') {
     const isPlain = addsPlainOutputs(this.#architecture);
-    const x = input('x', ['T', hiddenSize]);
-    const o = input('o', ['T', numHeads * headSize]);
-    const fromAttention = this.#project(o, 'o', isPlain ? x : null);
-    const attended = fromAttention.outputs.o!;
+    const x = input('x', ['T', this.#architecture.hiddenSize]);
+    const o = input('o', ['T', projectionDims(this.#architecture, of).in]);
+    const fromAttention = this.#project(o, of, isPlain ? x : null);
+    const attended = fromAttention.outputs[of]!;
     const x2 = saved('x2', isPlain ? attended : this.#outputSum(x, attended, outputNormName('attention')));
     return { x, o, x2, h: this.#normalise(x2, 'feedForward'), isPlain, fromAttention };
   }
@@ -358,8 +392,8 @@ export class BlockGraph {
     return input(weightName(name), [dims.out, dims.in]);
   }
 
-  #output() {
-    const { x, o, x2, h, isPlain, fromAttention } = this.#attended();
+  #output(of: OutputProjection) {
+    const { x, o, x2, h, isPlain, fromAttention } = this.#attended(of);
     const wide = this.#project(h, 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);

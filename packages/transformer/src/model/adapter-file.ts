@@ -17,7 +17,7 @@ export interface LinearAdapter {
 /** Adapters by layer; linear layers without an adapter are absent. */
 export type AdapterWeights = readonly Readonly<Partial<Record<LinearName, LinearAdapter>>>[];
 
-const TENSOR = /^blk\.(\d+)\.(\w+)\.weight\.lora_([ab])$/;
+const TENSOR = /^blk\.(\d+)\.([\w.]+)\.weight\.lora_([ab])$/;
 
 /**
  * Reads an adapter in llama.cpp's format: `blk.3.attn_q.weight.lora_a` [rank, in] and `lora_b` [out, rank] for

@@ -2,6 +2,7 @@ import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
 import { EXPERT_TENSORS, ROUTER_TENSOR } from './experts.ts';
 import type { Family } from './families.ts';
+import { CONVOLUTION_TENSOR } from './short-convolution.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 
@@ -68,6 +69,12 @@ const BLOCK_TENSORS: Readonly<Record<'separate' | 'fused', ReadonlySet<string>>>
 };
 /** Router and experts, for families that have them. */
 const OF_EXPERTS: ReadonlySet<string> = new Set([ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]);
+/** Parts of layers with a convolution, for families that have some. */
+const OF_CONVOLUTIONS: ReadonlySet<string> = new Set([
+  CONVOLUTION_TENSOR,
+  'shortconv.in_proj.weight',
+  'shortconv.out_proj.weight',
+]);
 /** Divisors of rope frequencies for contexts up to the original one, and for longer ones. */
 export const ROPE_FACTORS = { short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 /** Norms before and after attention and feed-forward. */
@@ -80,12 +87,7 @@ export const NORM_TENSORS = {
 export const normTensors = (norms: Family['norms']): string[] =>
   (['before', 'after'] as const).flatMap((place) => (norms[place] ? Object.values(NORM_TENSORS[place]) : []));
 
-const OTHER_TENSORS: ReadonlySet<string> = new Set([
-  'token_embd.weight',
-  'output_norm.weight',
-  'output.weight',
-  'rope_freqs.weight',
-]);
+const OTHER_TENSORS: ReadonlySet<string> = new Set(['token_embd.weight', 'output.weight', 'rope_freqs.weight']);
 
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
@@ -108,14 +110,15 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
 }
 
 export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
-  const { norms, hasFusedLinears, ropeHasTwoFactors, hasExperts } = family;
+  const { norms, hasFusedLinears, ropeHasTwoFactors, hasExperts, hasConvolutions, outputNorm } = family;
   const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
-  const factors: readonly string[] = ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [];
+  const others = new Set([...OTHER_TENSORS, outputNorm, ...(ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [])]);
   const normNames = new Set(normTensors(norms).map((norm) => `${norm}.weight`));
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
-    if (part === undefined ? OTHER_TENSORS.has(tensor) || factors.includes(tensor) : inBlocks.has(part)) continue;
+    if (part === undefined ? others.has(tensor) : inBlocks.has(part)) continue;
     if (part !== undefined && (normNames.has(part) || (hasExperts && OF_EXPERTS.has(part)))) continue;
+    if (part !== undefined && hasConvolutions && OF_CONVOLUTIONS.has(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );
@@ -123,12 +126,12 @@ export function refuseUnknownTensors(file: ModelFile, name: string, family: Fami
 }
 
 /**
- * True if every block has all of these tensors, false if none has any.
+ * True if every one of these blocks has all of these tensors, false if none has any.
  *
  * @throws {UnsupportedModelError} if some are missing
  */
-export function hasInEveryBlock(file: ModelFile, numLayers: number, parts: readonly string[]): boolean {
-  const names = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}`)).flat();
+export function hasInEveryBlock(file: ModelFile, layers: readonly number[], parts: readonly string[]): boolean {
+  const names = layers.flatMap((layer) => parts.map((part) => `blk.${layer}.${part}`));
   const missing = names.filter((name) => !file.tensors.has(name));
   if (missing.length > 0 && missing.length < names.length)
     throw unsupported(`the model file has no ${missing[0]}, but has other tensors of this kind`);

@@ -10,9 +10,10 @@ import {
 } from './architecture-limits.ts';
 import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
 import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, type Experts, expertsIn, ROUTER_TENSOR } from './experts.ts';
-import { DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
+import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
+import { type Convolution, CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
 export interface WindowedLayers {
@@ -92,6 +93,8 @@ export interface Architecture {
   readonly unrotatedPeriod: number | null;
   /** Null: all layers have one feed-forward. */
   readonly experts: Experts | null;
+  /** Null: all layers have attention. */
+  readonly convolution: Convolution | null;
 }
 
 const DEFAULT_ROPE_BASE = 10_000;
@@ -120,15 +123,25 @@ export const linearNames = (architecture: LinearTraits): readonly LinearName[] =
 };
 
 /** Those of one block. Experts are none of them. */
-export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] =>
-  expertsIn(architecture, layer) === null ? linearsOfDense(architecture) : ATTENTION_LINEAR_NAMES;
+export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] => {
+  if (expertsIn(architecture, layer) !== null) return ATTENTION_LINEAR_NAMES;
+  const all = linearsOfDense(architecture);
+  if (architecture.convolution === null) return all;
+  const absent = hasConvolution(architecture, layer) ? ATTENTION_ONLY : CONVOLUTION_ONLY;
+  return all.filter((linear) => !absent.includes(linear));
+};
 
-type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts'>;
+type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts' | 'convolution'>;
 
 const ATTENTION_LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o'];
+/** Those that a block with a convolution lacks, and those that only such a block has. */
+const ATTENTION_ONLY: readonly LinearName[] = ['q', 'k', 'v', 'out'];
+const CONVOLUTION_ONLY: readonly LinearName[] = ['convIn', 'convOut'];
 
-const linearsOfDense = ({ hasFusedLinears }: LinearTraits): readonly LinearName[] =>
-  hasFusedLinears ? FUSED_LINEAR_NAMES : LINEAR_NAMES;
+const linearsOfDense = ({ hasFusedLinears, convolution }: LinearTraits): readonly LinearName[] => {
+  if (convolution !== null) return CONVOLUTION_LINEAR_NAMES;
+  return hasFusedLinears ? FUSED_LINEAR_NAMES : LINEAR_NAMES;
+};
 
 /** Shape of an adapter without settings: on all linear layers. */
 export const defaultLora = (architecture: LinearTraits): LoraConfig => ({
@@ -193,7 +206,8 @@ export function readArchitecture(file: ModelFile): Architecture {
   if (numLayers > file.tensors.size)
     throw unsupported(`${name}.block_count is ${numLayers}, and the model file has ${file.tensors.size} tensors`);
   const numHeads = size('attention.head_count');
-  const numKvHeads = size('attention.head_count_kv', numHeads);
+  const byLayer = family.hasConvolutions ? readHeadsByLayer(file, name, numLayers) : null;
+  const numKvHeads = byLayer?.numKvHeads ?? size('attention.head_count_kv', numHeads);
   if (numHeads % numKvHeads !== 0)
     throw unsupported(`${numHeads} query heads cannot share ${numKvHeads} key heads evenly`);
   const headSize = size('attention.key_length', hiddenSize / numHeads);
@@ -217,6 +231,14 @@ export function readArchitecture(file: ModelFile): Architecture {
       );
   }
   const experts = family.hasExperts ? readExperts(file, family, { name, numLayers, size }) : null;
+  const convolution = byLayer && { size: size('shortconv.l_cache'), layers: byLayer.withoutAttention };
+  if (convolution !== null && numHeads * headSize !== hiddenSize)
+    throw unsupported(
+      `${numHeads} heads of ${headSize} with a hidden size of ${hiddenSize} are not supported with convolutions`,
+    );
+  const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter(
+    (layer) => convolution === null || !convolution.layers.includes(layer),
+  );
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
@@ -235,8 +257,8 @@ export function readArchitecture(file: ModelFile): Architecture {
     yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), optional),
     longRope: readLongRope(file, family, optional),
     hasFusedLinears: family.hasFusedLinears,
-    hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
-    queryKeyNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight'])
+    hasAttentionBias: hasInEveryBlock(file, withAttention, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
+    queryKeyNorm: hasInEveryBlock(file, withAttention, ['attn_q_norm.weight', 'attn_k_norm.weight'])
       ? family.queryKeyNorm
       : null,
     hasInterleavedHeads: family.hasInterleavedHeads,
@@ -253,10 +275,29 @@ export function readArchitecture(file: ModelFile): Architecture {
     }),
     unrotatedPeriod: isUnrotated ? 1 : family.unrotatedPeriod,
     experts,
+    convolution,
   };
   refuseMissingTensors(file, architecture);
   refuseOtherShapes(file, architecture);
   return architecture;
+}
+
+/** Key heads of layers with attention, which all have the same number; 0 means a convolution instead. */
+function readHeadsByLayer(
+  { metadata }: ModelFile,
+  name: string,
+  numLayers: number,
+): { readonly numKvHeads: number; readonly withoutAttention: readonly number[] } {
+  const key = `${name}.attention.head_count_kv`;
+  const value = metadata.get(key);
+  const counts = Array.isArray(value) ? value.map(Number) : Array.from({ length: numLayers }, () => Number(value));
+  const [numKvHeads, ...others] = new Set(counts.filter((count) => count !== 0));
+  const isCount = numKvHeads !== undefined && Number.isSafeInteger(numKvHeads) && numKvHeads > 0;
+  if (counts.length !== numLayers || !isCount || others.length > 0)
+    throw unsupported(
+      `${key} must be one positive whole number, or 0, for each of ${numLayers} layers, got ${shown(value)}`,
+    );
+  return { numKvHeads, withoutAttention: [...counts.keys()].filter((layer) => counts[layer] === 0) };
 }
 
 /** Reads the rope scale like llama.cpp: linear by default, and a factor of 0 or none is 1. */
@@ -384,9 +425,10 @@ function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture
   const { numLayers, norms } = architecture;
   const blocks = Array.from({ length: numLayers }, (_, layer) => {
     const linears = linearsIn(architecture, layer);
-    const parts = [...normTensors(norms), ...linears.map((linear) => GGUF_LINEARS[linear])].map(
-      (part) => `${part}.weight`,
-    );
+    const parts = [
+      ...[...normTensors(norms), ...linears.map((linear) => GGUF_LINEARS[linear])].map((part) => `${part}.weight`),
+      ...(hasConvolution(architecture, layer) ? [CONVOLUTION_TENSOR] : []),
+    ];
     if (expertsIn(architecture, layer) === null) return parts.map((part) => `blk.${layer}.${part}`);
     const other = LINEAR_NAMES.filter((linear) => !linears.includes(linear))
       .map((linear) => `blk.${layer}.${GGUF_LINEARS[linear]}.weight`)
@@ -394,7 +436,8 @@ function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture
     if (other !== undefined) throw unsupported(`block ${layer} has experts and ${other}; both are not supported`);
     return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)].map((part) => `blk.${layer}.${part}`);
   });
-  const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
+  const { outputNorm } = FAMILIES[architecture.name]!;
+  const missing = [outputNorm, ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
   const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
   if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
@@ -402,7 +445,7 @@ function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture
 
 /** Refuses a tensor whose numbers would be read at wrong places. */
 function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
-  const { hiddenSize, vocabSize, numLayers } = architecture;
+  const { hiddenSize, vocabSize, numLayers, name, convolution } = architecture;
   const check = (tensor: string, needed: readonly number[]): void => {
     const dims = tensors.get(tensor)?.dims;
     if (dims !== undefined && dims.join() !== needed.join())
@@ -410,7 +453,7 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   };
   check('token_embd.weight', [hiddenSize, vocabSize]);
   check('output.weight', [hiddenSize, vocabSize]);
-  check('output_norm.weight', [hiddenSize]);
+  check(FAMILIES[name]!.outputNorm, [hiddenSize]);
   for (let layer = 0; layer < numLayers; layer++) {
     const prefix = `blk.${layer}.`;
     for (const norm of normTensors(architecture.norms)) check(`${prefix}${norm}.weight`, [hiddenSize]);
@@ -421,6 +464,7 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
       check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
       check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
     }
+    if (convolution !== null) check(`${prefix}${CONVOLUTION_TENSOR}`, [convolution.size, hiddenSize]);
     if (architecture.experts === null) continue;
     const { count } = architecture.experts;
     check(`${prefix}${ROUTER_TENSOR}`, [hiddenSize, count]);
@@ -449,13 +493,21 @@ export function linearDims(sizes: BlockSizes, linear: LinearName): { in: number;
     case 'qkv':
       return { in: hiddenSize, out: (numHeads + 2 * numKvHeads) * headSize };
     case 'o':
+    case 'out':
       return { in: numHeads * headSize, out: hiddenSize };
+    case 'convIn':
+      return { in: hiddenSize, out: 3 * hiddenSize };
+    case 'convOut':
+      return { in: hiddenSize, out: hiddenSize };
     case 'gate':
     case 'up':
+    case 'w1':
+    case 'w3':
       return { in: hiddenSize, out: feedForwardSize };
     case 'gateUp':
       return { in: hiddenSize, out: 2 * feedForwardSize };
     case 'down':
+    case 'w2':
       return { in: feedForwardSize, out: hiddenSize };
     default:
       return linear satisfies never;

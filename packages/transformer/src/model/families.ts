@@ -32,6 +32,10 @@ export interface Family {
   readonly otherScaleLayers: number | null;
   /** True if layers have experts, and only some of them a feed-forward of their own. */
   readonly hasExperts: boolean;
+  /** True if some layers have a short convolution instead of attention, and the linear layers of LFM2. */
+  readonly hasConvolutions: boolean;
+  /** Tensor of the norm before the head. */
+  readonly outputNorm: string;
   /** Settings that a file may have in addition to those of all architectures. */
   readonly settings: readonly string[];
 }
@@ -50,6 +54,8 @@ const LLAMA: Family = {
   ropeIsOptional: false,
   otherScaleLayers: null,
   hasExperts: false,
+  hasConvolutions: false,
+  outputNorm: 'output_norm.weight',
   settings: [],
 };
 
@@ -103,6 +109,14 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     settings: [...GRANITE.settings, 'expert_count', 'expert_used_count'],
   },
   smollm3: { ...LLAMA, unrotatedPeriod: 4 },
+  // The name of a norm of embeddings, which is kept for older files.
+  lfm2: {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    hasConvolutions: true,
+    outputNorm: 'token_embd_norm.weight',
+    settings: ['shortconv.l_cache'],
+  },
   // OLMo 3 has windows, OLMo 2 has none.
   olmo2: {
     ...LLAMA,

@@ -1,15 +1,59 @@
 /**
  * Linear layers that can have an adapter. A fused layer (Phi-3) has the rows of several: `qkv` those of q, k and v,
- * `gateUp` those of gate and up.
+ * `gateUp` those of gate and up. LFM2 has `out` for o, `w1`, `w3` and `w2` for gate, up and down, and in layers with a
+ * convolution `convIn` and `convOut`.
  */
-export type LinearName = 'q' | 'k' | 'v' | 'qkv' | 'o' | 'gate' | 'up' | 'gateUp' | 'down';
+export type LinearName =
+  | 'q'
+  | 'k'
+  | 'v'
+  | 'qkv'
+  | 'convIn'
+  | 'o'
+  | 'out'
+  | 'convOut'
+  | 'gate'
+  | 'up'
+  | 'gateUp'
+  | 'down'
+  | 'w1'
+  | 'w3'
+  | 'w2';
 
 /** Those of a block, in its order. */
 export const LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
 /** Those of a block with fused layers. */
 export const FUSED_LINEAR_NAMES: readonly LinearName[] = ['qkv', 'o', 'gateUp', 'down'];
+/** Those of the blocks of a model with convolutions: some have q, k, v and out, the others convIn and convOut. */
+export const CONVOLUTION_LINEAR_NAMES: readonly LinearName[] = [
+  'q',
+  'k',
+  'v',
+  'convIn',
+  'out',
+  'convOut',
+  'w1',
+  'w3',
+  'w2',
+];
 /** Those of blocks of any family. */
-export const ALL_LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'qkv', 'o', 'gate', 'up', 'gateUp', 'down'];
+export const ALL_LINEAR_NAMES: readonly LinearName[] = [
+  'q',
+  'k',
+  'v',
+  'qkv',
+  'convIn',
+  'o',
+  'out',
+  'convOut',
+  'gate',
+  'up',
+  'gateUp',
+  'down',
+  'w1',
+  'w3',
+  'w2',
+];
 
 /** Shape of an adapter, with PEFT's meaning of each member. */
 export interface LoraConfig {

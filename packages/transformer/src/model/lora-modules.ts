@@ -14,20 +14,29 @@ const PATHS: Readonly<Record<LinearName, string>> = {
   k: 'self_attn.k_proj',
   v: 'self_attn.v_proj',
   qkv: 'self_attn.qkv_proj',
+  convIn: 'conv.in_proj',
   o: 'self_attn.o_proj',
+  out: 'self_attn.out_proj',
+  convOut: 'conv.out_proj',
   gate: 'mlp.gate_proj',
   up: 'mlp.up_proj',
   gateUp: 'mlp.gate_up_proj',
   down: 'mlp.down_proj',
+  w1: 'feed_forward.w1',
+  w3: 'feed_forward.w3',
+  w2: 'feed_forward.w2',
 };
 
 /** Format: `layers.3.self_attn.q_proj`. */
 export const modulePath = (layer: number, linear: LinearName): string => `layers.${layer}.${PATHS[linear]}`;
 
-/** Format: `q_proj`, as in PEFT's `target_modules`. */
+/** Format: `q_proj`, as in PEFT's `target_modules`. Linear layers of different parents may share it (`out_proj`). */
 export const targetModule = (linear: LinearName): string => PATHS[linear].split('.')[1]!;
 
-/** A module's part of a block's path: `self_attn` or `mlp`. */
+/** Names of linear layers as in PEFT's `target_modules`, each once. */
+export const targetModules = (linears: readonly LinearName[]): string[] => [...new Set(linears.map(targetModule))];
+
+/** A module's part of a block's path: `self_attn`, `conv`, `mlp` or `feed_forward`. */
 export const parentModule = (linear: LinearName): string => PATHS[linear].split('.')[0]!;
 
 export function scaleOf(rank: number, alpha: number, isRankStabilised = false): number {

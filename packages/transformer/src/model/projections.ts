@@ -1,15 +1,16 @@
 import type { Architecture } from './architecture.ts';
 import { type BlockSizes, linearDims } from './architecture.ts';
 import { expertsIn } from './experts.ts';
+import { hasConvolution } from './short-convolution.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { graphRank } from './lora-modules.ts';
 import { sharedFloats } from './workspace.ts';
 
 /** One matrix product of a block: linear layers with adjacent outputs. */
-export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
+export type ProjectionName = 'qkv' | 'convIn' | 'o' | 'convOut' | 'gate' | 'up' | 'down';
 
 /** Inputs of the linear layers of a block. Their adapters' `a` are rows of one matrix. */
-export type InputName = 'attention' | 'o' | 'feedForward' | 'down';
+export type InputName = 'attention' | 'convIn' | 'o' | 'convOut' | 'feedForward' | 'down';
 
 /** Adjacent rows of a linear layer: all of them, or those that a projection has of a fused layer. */
 export interface LinearRows {
@@ -18,14 +19,35 @@ export interface LinearRows {
   readonly numRows: number;
 }
 
-const LINEARS: Readonly<Record<'separate' | 'fused', Readonly<Record<ProjectionName, readonly LinearName[]>>>> = {
-  separate: { qkv: ['q', 'k', 'v'], o: ['o'], gate: ['gate'], up: ['up'], down: ['down'] },
-  fused: { qkv: ['qkv'], o: ['o'], gate: ['gateUp'], up: ['gateUp'], down: ['down'] },
+type LinearLayout = 'separate' | 'fused' | 'convolution';
+
+/** Empty for a projection that no block has. */
+const LINEARS: Readonly<Record<LinearLayout, Readonly<Record<ProjectionName, readonly LinearName[]>>>> = {
+  separate: { qkv: ['q', 'k', 'v'], convIn: [], o: ['o'], convOut: [], gate: ['gate'], up: ['up'], down: ['down'] },
+  fused: { qkv: ['qkv'], convIn: [], o: ['o'], convOut: [], gate: ['gateUp'], up: ['gateUp'], down: ['down'] },
+  convolution: {
+    qkv: ['q', 'k', 'v'],
+    convIn: ['convIn'],
+    o: ['out'],
+    convOut: ['convOut'],
+    gate: ['w1'],
+    up: ['w3'],
+    down: ['w2'],
+  },
 };
+
+const LAYOUTS = Object.keys(LINEARS) as LinearLayout[];
+
+const layoutOf = ({ hasFusedLinears, convolution }: LayoutTraits): LinearLayout =>
+  convolution !== null ? 'convolution' : hasFusedLinears ? 'fused' : 'separate';
+
+type LayoutTraits = Pick<Architecture, 'hasFusedLinears' | 'convolution'>;
 
 export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
   attention: ['qkv'],
+  convIn: ['convIn'],
   o: ['o'],
+  convOut: ['convOut'],
   feedForward: ['gate', 'up'],
   down: ['down'],
 };
@@ -33,17 +55,27 @@ export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
 export const PROJECTION_NAMES = Object.keys(LINEARS.separate) as ProjectionName[];
 export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
 
-/** A part of each product of a block. Blocks with experts have none of their feed-forward. */
-export type ByProjection<Part> = Readonly<Record<'qkv' | 'o', Part> & Partial<Record<ProjectionName, Part>>>;
+/** A part of each product that a block has: of attention or a convolution, and without experts of a feed-forward. */
+export type ByProjection<Part> = Readonly<Partial<Record<ProjectionName, Part>>>;
 
-const ATTENTION_INPUTS: readonly InputName[] = ['attention', 'o'];
-
-/** Inputs of a block's linear layers. */
-export const inputsIn = (architecture: Architecture, layer: number): readonly InputName[] =>
-  expertsIn(architecture, layer) === null ? INPUT_NAMES : ATTENTION_INPUTS;
+/** Inputs of a block's linear layers, in its order. */
+export const inputsIn = (architecture: Architecture, layer: number): readonly InputName[] => [
+  ...(hasConvolution(architecture, layer) ? (['convIn', 'convOut'] as const) : (['attention', 'o'] as const)),
+  ...(expertsIn(architecture, layer) === null ? (['feedForward', 'down'] as const) : []),
+];
 
 export const projectionsIn = (architecture: Architecture, layer: number): readonly ProjectionName[] =>
   inputsIn(architecture, layer).flatMap((input) => INPUTS[input]);
+
+/** Those that at least one block has. */
+export const projectionsOf = (architecture: Architecture): readonly ProjectionName[] => {
+  const layers = Array.from({ length: architecture.numLayers }, (_, layer) => projectionsIn(architecture, layer));
+  return PROJECTION_NAMES.filter((name) => layers.some((names) => names.includes(name)));
+};
+
+/** Product whose result is added to a block's input: of the outputs of attention, or of a convolution. */
+export const outputProjection = (architecture: Architecture, layer: number): 'o' | 'convOut' =>
+  hasConvolution(architecture, layer) ? 'convOut' : 'o';
 
 export const byProjection = <Part>(
   names: readonly ProjectionName[],
@@ -51,11 +83,8 @@ export const byProjection = <Part>(
 ): ByProjection<Part> => Object.fromEntries(names.map((name) => [name, partOf(name)])) as ByProjection<Part>;
 
 /** Rows of a projection, stacked. */
-export function projectionParts(
-  sizes: BlockSizes & Pick<Architecture, 'hasFusedLinears'>,
-  projection: ProjectionName,
-): LinearRows[] {
-  return LINEARS[sizes.hasFusedLinears ? 'fused' : 'separate'][projection].map((linear) => {
+export function projectionParts(sizes: BlockSizes & LayoutTraits, projection: ProjectionName): LinearRows[] {
+  return LINEARS[layoutOf(sizes)][projection].map((linear) => {
     const { out } = linearDims(sizes, linear);
     if (linear !== 'gateUp') return { linear, firstRow: 0, numRows: out };
     // The gate comes first.
@@ -71,7 +100,7 @@ export function projectionDims(architecture: Architecture, projection: Projectio
 
 /** Ordered like their rows in the joint `a`. */
 export function adaptedLinears(input: InputName, lora: LoraConfig): LinearName[] {
-  const names = INPUTS[input].flatMap((projection) => [...LINEARS.separate[projection], ...LINEARS.fused[projection]]);
+  const names = INPUTS[input].flatMap((projection) => LAYOUTS.flatMap((layout) => LINEARS[layout][projection]));
   return [...new Set(names)].filter((linear) => lora.targets.includes(linear));
 }
 

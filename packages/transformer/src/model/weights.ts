@@ -2,6 +2,8 @@ import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { NORM_TENSORS, ROPE_FACTORS } from './architecture-limits.ts';
 import { defaultLora, linearDims } from './architecture.ts';
+import { FAMILIES } from './families.ts';
+import { CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
 import { EXPERT_TENSORS, expertDims, type ExpertMatrix, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
@@ -10,13 +12,13 @@ import type { LinearName, LoraConfig } from './lora-config.ts';
 import type { ByProjection, LinearRows, ProjectionName } from './projections.ts';
 import {
   byProjection,
-  PROJECTION_NAMES,
   WideMatrix,
   inputOf,
   lowWidth,
   projectionDims,
   projectionParts,
   projectionsIn,
+  projectionsOf,
 } from './projections.ts';
 import { sharedFloats } from './workspace.ts';
 
@@ -30,6 +32,8 @@ export interface BlockVectors {
   readonly bias: Float32Array | null;
   /** Norms of q and k, as long as `queryKeyNormWidth`; null without them. */
   readonly queryKeyNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
+  /** Weights of a convolution [size, H], in shared memory; null: the block has attention. */
+  readonly convolution: Float32Array | null;
 }
 
 /** [H] each. */
@@ -179,18 +183,30 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
     return { attention: read(`${attention}.weight`), feedForward: read(`${feedForward}.weight`) };
   };
   const bias = (linear: LinearName) => inHalves(read(`${GGUF_LINEARS[linear]}.bias`), linear, architecture, 1);
+  const isConvolution = hasConvolution(architecture, layer);
   return {
     normsBefore: norms('before'),
     normsAfter: norms('after'),
-    bias: architecture.hasAttentionBias ? joined(ATTENTION.map(bias)) : null,
+    bias: architecture.hasAttentionBias && !isConvolution ? joined(ATTENTION.map(bias)) : null,
     queryKeyNorms:
-      architecture.queryKeyNorm === null ? null : { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') },
+      architecture.queryKeyNorm === null || isConvolution
+        ? null
+        : { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') },
+    convolution: isConvolution ? bySize(read(CONVOLUTION_TENSOR), architecture) : null,
   };
 }
 
+/** [H, size] of a file as [size, H]. */
+function bySize(weights: Float32Array, { hiddenSize, convolution }: Architecture): Float32Array {
+  const { size } = convolution!;
+  const result = sharedFloats(weights.length);
+  for (let i = 0; i < weights.length; i++) result[(i % size) * hiddenSize + Math.floor(i / size)] = weights[i]!;
+  return result;
+}
+
 /** [H], divided by the divisor of logits: the product with the vocabulary is linear. */
-export function readOutputNorm(file: FloatFile, { logitScale }: Architecture): Float32Array {
-  const norm = file.readF32('output_norm.weight');
+export function readOutputNorm(file: FloatFile, { logitScale, name }: Architecture): Float32Array {
+  const norm = file.readF32(FAMILIES[name]!.outputNorm);
   return logitScale === 1 ? norm : norm.map((value) => value / logitScale);
 }
 
@@ -219,7 +235,7 @@ export class MatrixReader {
   constructor(file: FloatFile, architecture: Architecture) {
     this.#file = file;
     this.#architecture = architecture;
-    this.#matrices = PROJECTION_NAMES.map((projection) => {
+    this.#matrices = projectionsOf(architecture).map((projection) => {
       const dims = projectionDims(architecture, projection);
       return { projection, dims, data: new Float32Array(dims.out * dims.in) };
     });

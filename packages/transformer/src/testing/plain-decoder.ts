@@ -26,6 +26,7 @@ export function plainLogprobs(
   const { hiddenSize: H, rmsEpsilon, embeddingScale, numLayers } = architecture;
   const norm = (x: Vector, weight: Vector) => rmsNorm(x, weight, rmsEpsilon);
   const caches = Array.from({ length: numLayers }, (): { k: number[]; v: number[] }[] => []);
+  const inputs = Array.from({ length: numLayers }, (): number[][] => []);
   return tokenIds.map((id, position) => {
     let x = Array.from(weights.embedding.subarray(id * H, (id + 1) * H), (value) => value * embeddingScale);
     const normOr = (row: number[], weight: Float32Array | undefined) =>
@@ -35,12 +36,18 @@ export function plainLogprobs(
       const { normsBefore, normsAfter } = block;
       const scaled = (row: number[]) => row.map((value) => value * architecture.residualScale);
       const h = normOr(x, normsBefore?.attention);
-      const [q, k, v] = attentionInput(architecture, weights, block, { layer, position, qkv: linear('qkv', h) });
-      caches[layer]!.push({ k, v });
-      const { window } = architecture;
-      const isWindowed = layerKind(architecture, layer) === 'windowed';
-      const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
-      const attended = linear('o', attend(architecture, q, seen));
+      const mixed = () => {
+        const [q, k, v] = attentionInput(architecture, weights, block, { layer, position, qkv: linear('qkv', h) });
+        caches[layer]!.push({ k, v });
+        const { window } = architecture;
+        const isWindowed = layerKind(architecture, layer) === 'windowed';
+        const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
+        return linear('o', attend(architecture, q, seen));
+      };
+      const attended =
+        block.convolution === null
+          ? mixed()
+          : linear('convOut', convolved(block.convolution, linear('convIn', h), inputs[layer]!));
       x = sum(x, scaled(normOr(attended, normsAfter?.attention)));
       const h2 = normOr(x, normsBefore?.feedForward);
       const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
@@ -56,6 +63,20 @@ export function plainLogprobs(
     }
     // The output norm has the divisor of logits.
     return logSoftmax(multiply(weights.output, norm(x, weights.outputNorm)));
+  });
+}
+
+/** Appends the token's input to those of the layer. @param weights [size, H] */
+function convolved(weights: Float32Array, bcx: number[], inputs: number[][]): number[] {
+  const H = bcx.length / 3;
+  inputs.push(bcx.slice(0, H).map((b, i) => b * bcx[2 * H + i]!));
+  const size = weights.length / H;
+  return bcx.slice(H, 2 * H).map((c, i) => {
+    const products = Array.from(
+      { length: size },
+      (_, ago) => weights[(size - 1 - ago) * H + i]! * (inputs.at(-1 - ago)?.[i] ?? 0),
+    );
+    return c * products.reduce((a, b) => a + b);
   });
 }
 

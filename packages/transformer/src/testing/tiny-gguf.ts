@@ -5,6 +5,7 @@ import { FAMILIES } from '../model/families.ts';
 import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
 import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
+import { CONVOLUTION_TENSOR, hasConvolution } from '../model/short-convolution.ts';
 import { NORM_TENSORS, ROPE_FACTORS } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 import type { LinearName } from '../model/lora-config.ts';
@@ -67,7 +68,8 @@ export type TinyName =
   | 'phi3'
   | 'phi4'
   | 'qwen3moe'
-  | 'granitemoe';
+  | 'granitemoe'
+  | 'lfm2';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -126,6 +128,15 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     experts: EXPERTS,
   },
   granitemoe: { ...GRANITE, name: 'granitemoe', feedForwardSize: EXPERTS.feedForwardSize, experts: EXPERTS },
+  lfm2: {
+    ...TINY_ARCHITECTURE,
+    name: 'lfm2',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    numLayers: 4,
+    queryKeyNorm: 'head',
+    hasInterleavedHeads: false,
+    convolution: { size: 3, layers: [0, 1, 3] },
+  },
 };
 
 /** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
@@ -168,7 +179,8 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.embedding_length`]: { u32: a.hiddenSize },
     [`${a.name}.feed_forward_length`]: { u32: a.feedForwardSize },
     [`${a.name}.attention.head_count`]: { u32: a.numHeads },
-    [`${a.name}.attention.head_count_kv`]: { u32: a.numKvHeads },
+    [`${a.name}.attention.head_count_kv`]: a.convolution === null ? { u32: a.numKvHeads } : headsByLayer(a),
+    ...(a.convolution === null ? {} : { [`${a.name}.shortconv.l_cache`]: { u32: a.convolution.size } }),
     [`${a.name}.attention.key_length`]: { u32: a.headSize },
     [`${a.name}.attention.value_length`]: { u32: a.headSize },
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
@@ -210,6 +222,14 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
         }),
   };
 }
+
+/** Key heads; 0 for layers with a convolution. */
+const headsByLayer = (a: Architecture): GgufWritableValue => ({
+  array: {
+    type: 'i32',
+    values: Array.from({ length: a.numLayers }, (_, layer) => (hasConvolution(a, layer) ? 0 : a.numKvHeads)),
+  },
+});
 
 function scaleMetadata(a: Architecture): Record<string, GgufWritableValue> {
   if (!FAMILIES[a.name]!.settings.includes('logit_scale')) return {};
@@ -259,6 +279,12 @@ function expertTensors(a: Architecture, prefix: string, { router, matrices }: Ex
   ];
 }
 
+function convolutionTensor(a: Architecture, prefix: string, weights: Float32Array): GgufTensorData {
+  const { size } = a.convolution!;
+  const data = weights.map((_, i) => weights[(i % size) * a.hiddenSize + Math.floor(i / size)]!);
+  return { name: `${prefix}.${CONVOLUTION_TENSOR}`, dims: [size, a.hiddenSize], data };
+}
+
 /** Random weights in the file layout of that architecture. */
 export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(seed));
@@ -267,7 +293,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
     { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
     ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
     vector(
-      'output_norm.weight',
+      FAMILIES[a.name]!.outputNorm,
       weights.outputNorm.map((value) => value * a.logitScale),
     ),
     ...(weights.ropeFactors === null
@@ -311,6 +337,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
         ...Object.entries(block.queryKeyNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),
+        ...(block.convolution === null ? [] : [convolutionTensor(a, prefix, block.convolution)]),
         ...(block.experts === null ? [] : expertTensors(a, prefix, block.experts)),
       ];
     }),

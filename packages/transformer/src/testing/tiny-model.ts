@@ -3,6 +3,7 @@ import type { Architecture } from '../model/architecture.ts';
 import { defaultLora, linearDims, numRotated, queryKeyNormWidth } from '../model/architecture.ts';
 import { projectionDims } from '../model/projections.ts';
 import { expertDims, type ExpertMatrix, expertsIn } from '../model/experts.ts';
+import { hasConvolution } from '../model/short-convolution.ts';
 import type { BlockWeights, ExpertWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
 import { sharedFloats } from '../model/workspace.ts';
@@ -35,6 +36,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   window: null,
   unrotatedPeriod: null,
   experts: null,
+  convolution: null,
 };
 
 export type Random = () => number;
@@ -51,14 +53,15 @@ export function randomSource(seed: number): Random {
 const randoms = (random: Random, length: number, scale: number, offset = 0) =>
   Float32Array.from({ length }, () => offset + scale * random());
 
+function shared(values: Float32Array): Float32Array {
+  const result = sharedFloats(values.length);
+  result.set(values);
+  return result;
+}
+
 /** Scores are far apart, as after training: a token's experts rarely depend on rounding. */
 function randomExperts(architecture: Architecture, random: Random): ExpertWeights {
   const { count } = architecture.experts!;
-  const shared = (values: Float32Array): Float32Array => {
-    const result = sharedFloats(values.length);
-    result.set(values);
-    return result;
-  };
   const matrix = (name: ExpertMatrix) => {
     const dims = expertDims(architecture, name);
     return shared(randoms(random, count * dims.in * dims.out, 2 / Math.sqrt(dims.in)));
@@ -75,17 +78,21 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
   const norms = (place: 'before' | 'after') =>
     architecture.norms[place] ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null;
   const ofQueries = (linear: 'q' | 'k') => norm(queryKeyNormWidth(architecture, linear));
-  const block = (layer: number): BlockWeights => ({
-    normsBefore: norms('before'),
-    matrices: wideMatrices(architecture, { lora: defaultLora(architecture), layer }, ({ linear, numRows }) => {
-      const { in: width } = linearDims(architecture, linear);
-      return randoms(random, width * numRows, 2 / Math.sqrt(width));
-    }),
-    normsAfter: norms('after'),
-    bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
-    queryKeyNorms: queryKeyNorm === null ? null : { q: ofQueries('q'), k: ofQueries('k') },
-    experts: expertsIn(architecture, layer) === null ? null : randomExperts(architecture, random),
-  });
+  const block = (layer: number): BlockWeights => {
+    const isConvolution = hasConvolution(architecture, layer);
+    return {
+      normsBefore: norms('before'),
+      matrices: wideMatrices(architecture, { lora: defaultLora(architecture), layer }, ({ linear, numRows }) => {
+        const { in: width } = linearDims(architecture, linear);
+        return randoms(random, width * numRows, 2 / Math.sqrt(width));
+      }),
+      normsAfter: norms('after'),
+      bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
+      queryKeyNorms: queryKeyNorm === null || isConvolution ? null : { q: ofQueries('q'), k: ofQueries('k') },
+      convolution: isConvolution ? shared(randoms(random, architecture.convolution!.size * hiddenSize, 1)) : null,
+      experts: expertsIn(architecture, layer) === null ? null : randomExperts(architecture, random),
+    };
+  };
   const embedding = randoms(random, vocabSize * hiddenSize, 1);
   const output = sharedFloats(vocabSize * hiddenSize);
   output.set(randoms(random, output.length, 0.5));

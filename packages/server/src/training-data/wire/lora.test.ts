@@ -1,4 +1,4 @@
-import { FUSED_LINEAR_NAMES, LINEAR_NAMES } from '@trainyard/trainer';
+import { CONVOLUTION_LINEAR_NAMES, FUSED_LINEAR_NAMES, LINEAR_NAMES } from '@trainyard/trainer';
 import { expect, test } from 'vitest';
 
 import { RequestError } from '../../seams/faults/request-error.ts';
@@ -6,6 +6,7 @@ import { contradictions, readLoraShape, toTargets } from './lora.ts';
 
 const FUSED = { id: 'phi', numLayers: 2, linears: FUSED_LINEAR_NAMES };
 const SEPARATE = { id: 'llama', numLayers: 2, linears: LINEAR_NAMES };
+const CONVOLUTIONS = { id: 'lfm2', numLayers: 4, linears: CONVOLUTION_LINEAR_NAMES };
 const MIXTURE = { id: 'moe', numLayers: 2, linears: ['q', 'k', 'v', 'o'] as const };
 
 test.each([undefined, null, { targets: null }, { targets: 'all-linear' as const }])(
@@ -48,6 +49,26 @@ test('options of fused layers are named like those of others, and compared with 
   expect(contradictions({ targets: ['qkv_proj'] }, shape, { owner: 'x' })[0]?.msg).toContain(
     'qkv_proj, o_proj, gate_up_proj, down_proj',
   );
+});
+
+test('a name of two linear layers means both, and paths the one of their layer', () => {
+  const wire = { targets: ['out_proj', 'w1'] as const, rank_pattern: { 'layers.3.conv.out_proj': 2, out_proj: 4 } };
+  const shape = readLoraShape({ ...wire, targets: [...wire.targets] }, null, CONVOLUTIONS);
+  expect(shape.targets).toEqual(['out', 'convOut', 'w1']);
+  expect(toTargets(shape.targets)).toEqual(['out_proj', 'w1']);
+  expect(shape.rankPattern).toEqual(wire.rank_pattern);
+  expect(
+    contradictions({ targets: ['w1', 'out_proj'], rank_pattern: wire.rank_pattern }, shape, { owner: 'x' }),
+  ).toEqual([]);
+  expect(contradictions({ targets: 'all-linear' }, shape, { owner: 'x' })[0]?.msg).toContain('out_proj, w1');
+  for (const [rank_pattern, message] of [
+    [{ 'self_attn.out_proj': 4 }, 'use `out_proj`, or paths such as `layers.3.self_attn.out_proj`'],
+    [{ out_proj: 4, 'layers.3.conv.out_proj': 2 }, 'never applies, since `out_proj` comes first'],
+    [{ 'layers.0.feed_forward.out_proj': 4 }, 'should be a layer such as `q_proj`'],
+    [{ in_proj: 4 }, '`in_proj` is not in `targets`'],
+  ] as const)
+    expect(() => readLoraShape({ targets: ['out_proj'], rank_pattern }, null, CONVOLUTIONS)).toThrow(message);
+  expect(() => readLoraShape({ targets: ['o_proj'] }, null, CONVOLUTIONS)).toThrow('has no o_proj');
 });
 
 test('all linear layers of a mixture of experts are those of its attention, also when a registration is repeated', () => {

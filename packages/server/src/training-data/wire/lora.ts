@@ -9,11 +9,13 @@ import {
 import type { LoraShape, Model, TrainerLimits } from '@trainyard/store';
 import {
   ALL_LINEAR_NAMES,
+  CONVOLUTION_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
   FUSED_LINEAR_NAMES,
   type LinearName,
   type ModulePattern,
   targetModule,
+  targetModules,
 } from '@trainyard/trainer';
 
 import type { BaseModel } from '../../seams/contract/base-models.ts';
@@ -84,8 +86,8 @@ export function contradictions(
   { owner, linears: known }: { readonly owner: string; readonly linears?: BaseModel['linears'] | undefined },
 ): ValidationItem[] {
   const targets = shape.targets as readonly LinearName[];
-  const isFused = targets.some((name) => name === 'qkv' || name === 'gateUp');
-  const linears = known ?? (isFused ? FUSED_LINEAR_NAMES : DEFAULT_LORA_CONFIG.targets);
+  const families = [DEFAULT_LORA_CONFIG.targets, FUSED_LINEAR_NAMES, CONVOLUTION_LINEAR_NAMES];
+  const linears = known ?? families.find((all) => targets.every((name) => all.includes(name))) ?? families[0]!;
   const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
     wire[name] ? JSON.stringify(readModulePattern(name, wire[name], { targets }) ?? {}) : null;
   const asked: Record<string, unknown> = {
@@ -159,5 +161,5 @@ function readTargets(wire: LoraRequest['targets'], linears: readonly LinearName[
 }
 
 export function toTargets(targets: readonly string[]): string[] {
-  return ALL_LINEAR_NAMES.filter((name) => targets.includes(name)).map(targetModule);
+  return targetModules(ALL_LINEAR_NAMES.filter((name) => targets.includes(name)));
 }

@@ -12,7 +12,7 @@ import {
 import { RequestError } from '../../seams/faults/request-error.ts';
 
 /** `q_proj`, `self_attn.q_proj`, `layers.3.self_attn.q_proj`, also after `model.` or `^model.`, as PEFT writes them. */
-const KEY = /^(?:(?:\^?model\.)?layers\.(0|[1-9]\d{0,5})\.(?=\w+\.))?(?:(self_attn|mlp)\.)?(\w+)$/;
+const KEY = /^(?:(?:\^?model\.)?layers\.(0|[1-9]\d{0,5})\.(?=\w+\.))?(?:(self_attn|conv|mlp|feed_forward)\.)?(\w+)$/;
 
 export interface PatternParts {
   readonly targets: readonly LinearName[];
@@ -39,14 +39,18 @@ export function readModulePattern(
       throw RequestError.invalid([{ loc: ['body', 'lora', name, key.slice(0, 100)], msg, type: 'value_error' }]);
     };
     const [, index, parent, module] = KEY.exec(key) ?? [];
-    const linear = ALL_LINEAR_NAMES.find((one) => targetModule(one) === module);
-    if (linear === undefined || (parent !== undefined && parent !== parentModule(linear)))
+    const ofName = ALL_LINEAR_NAMES.filter((one) => targetModule(one) === module);
+    const [linear, ...others] = ofName.filter((one) => parent === undefined || parent === parentModule(one));
+    if (linear === undefined)
       return refuse('should be a layer such as `q_proj`, or a path such as `layers.3.self_attn.q_proj`');
-    if (!targets.includes(linear)) refuse(`selects no module: \`${module}\` is not in \`targets\``);
+    if (![linear, ...others].some((one) => targets.includes(one)))
+      refuse(`selects no module: \`${module}\` is not in \`targets\``);
     const layer = index === undefined ? null : Number(index);
+    if (layer === null && parent !== undefined && ofName.length > 1)
+      refuse(`selects some of the modules of \`${module}\`: use \`${module}\`, or paths such as \`layers.3.${key}\``);
     if (numLayers !== null && layer !== null && layer >= numLayers)
       refuse(`selects no module: the layers of this base model are 0 to ${numLayers - 1}`);
-    const earlier = found.filter((entry) => entry.linear === linear);
+    const earlier = found.filter((entry) => targetModule(entry.linear) === module);
     if (earlier.some((entry) => entry.layer === layer)) refuse('selects the same modules as an earlier one');
     if (earlier.some((entry) => entry.layer === null))
       refuse(`never applies, since \`${targetModule(linear)}\` comes first: put paths before layers`);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TokenRange } from '../model/token-range.ts';
+import type { TokenRange } from './token-range.ts';
 
 /** Consecutive queries and every key that any of them may see. */
 export interface QueryBlock {
