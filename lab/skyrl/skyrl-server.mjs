@@ -25,7 +25,7 @@ export async function ensureSkyrl(root, log) {
   const environment = skyrlEnvironment(root);
   if (await isVirtualEnvironmentCurrent(environment)) return;
   log(`installing SkyRL into ${environment.directory} (6.3 GB, some minutes)`);
-  await createVirtualEnvironment(environment, { minor: 12, pipOptions: ['--no-compile', '--no-cache-dir'] });
+  await createVirtualEnvironment(environment, { minor: 12, pipOptions: ['--no-cache'] });
 }
 
 /**

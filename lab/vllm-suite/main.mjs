@@ -46,7 +46,7 @@ const keptReport = takeOption('--report');
 const environment = virtualEnvironment(join(CACHE, 'venv'), join(SUITE, 'requirements.txt'));
 if (!(await isVirtualEnvironmentCurrent(environment))) {
   console.log(`installing the requirements of vLLM's tests into ${environment.directory} (about 150 MB, a minute)`);
-  await createVirtualEnvironment(environment, { pipOptions: ['--no-compile', '--no-deps'] });
+  await createVirtualEnvironment(environment, { pipOptions: ['--no-deps'] });
 }
 const tests = join(CACHE, 'suite');
 const copied = { folder: tests, files: files.run };

@@ -28,7 +28,7 @@ export async function installVllm(root, log) {
   const environment = vllmEnvironment(root);
   if (!(await isVirtualEnvironmentCurrent(environment))) {
     log(`installing vLLM into ${environment.directory} (5.9 GB, some minutes)`);
-    const pipOptions = ['--no-cache-dir', '--no-deps', '--only-binary=:all:', '--no-compile'];
+    const pipOptions = ['--no-cache', '--no-deps', '--only-binary=:all:'];
     await createVirtualEnvironment(environment, { minor: 12, pipOptions });
   }
   return environment.python;

@@ -10,35 +10,33 @@ import {
 
 /**
  * Virtual environments of the Python clients in tests/clients, and of an example. Clients with incompatible
- * requirements have separate ones. Other pip options: without compiling at installation, which then happens
- * at the first import, it is three times as fast. The largest is first: they are installed in this order.
+ * requirements have separate ones.
  */
 const ENVIRONMENTS = {
-  art: { requirements: 'requirements.txt', size: '600 MB', pipOptions: ['--no-compile'] },
+  art: { requirements: 'requirements.txt', size: '600 MB' },
   // It needs a newer Python than the others, which are installed even without it.
   'art-newest': {
     requirements: 'requirements-art-newest.txt',
     size: '800 MB',
     minor: 12,
-    pipOptions: ['--no-compile'],
   },
   clients: {
     requirements: 'requirements-clients.txt',
     size: '800 MB',
-    pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
+    pipOptions: ['--no-deps', '--only-binary=:all:'],
   },
   verifiers: {
     requirements: '../../examples/verifiers/requirements.txt',
     size: '360 MB',
-    pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
+    pipOptions: ['--no-deps', '--only-binary=:all:'],
   },
-  tinker: { requirements: 'requirements-tinker.txt', size: '180 MB', pipOptions: ['--no-compile'] },
+  tinker: { requirements: 'requirements-tinker.txt', size: '180 MB' },
   agents: {
     requirements: 'requirements-agents.txt',
     size: '100 MB',
-    pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
+    pipOptions: ['--no-deps', '--only-binary=:all:'],
   },
-  generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
+  generator: { requirements: 'requirements-generator.txt', size: '85 MB' },
   // Only its example installs it: pycosat has no wheel and needs a C compiler.
   'reasoning-gym': {
     requirements: '../../examples/reasoning-gym/requirements.txt',
@@ -73,38 +71,29 @@ export async function hasPythonEnvironment(root, name) {
   return (await missingEnvironments(root, name)).length === 0;
 }
 
-/** Pip computes on one core and waits for the network. */
-const NUM_AT_ONCE = 3;
-
 /**
- * Creates missing environments, several at once.
+ * Creates missing environments.
  * @param {string} root
  * @param {(line: string) => void} log
  * @param {PythonEnvironmentName} [only] default: all but those on demand
  * @throws {Error} naming the missing part; the caller continues without these tests
  */
 export async function createPythonEnvironments(root, log, only) {
-  const queue = (await missingEnvironments(root, only)).values();
-  const createNext = async () => {
-    for (const name of queue) await createPythonEnvironment(root, name, log);
-  };
-  const ends = await Promise.allSettled(Array.from({ length: NUM_AT_ONCE }, createNext));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  for (const name of await missingEnvironments(root, only)) await createPythonEnvironment(root, name, log);
 }
 
 /** @param {string} root @param {PythonEnvironmentName} name @param {(line: string) => void} log */
 async function createPythonEnvironment(root, name, log) {
   const environment = pythonEnvironment(root, name);
-  const { size, pipOptions, minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
+  const defaults = { minor: OLDEST_MINOR, pipOptions: [] };
+  const { size, pipOptions, minor } = { ...defaults, ...ENVIRONMENTS[name] };
   if ((await findPython(minor)) === null) {
     log(
       `THE TESTS OF ${ENVIRONMENTS[name].requirements} WILL BE SKIPPED: they need Python 3.${minor} or newer, which was not found`,
     );
     return;
   }
-  log(
-    `installing Python packages of ${ENVIRONMENTS[name].requirements} into ${environment.directory} (about ${size}, one minute)`,
-  );
+  log(`installing Python packages of ${ENVIRONMENTS[name].requirements} into ${environment.directory} (about ${size})`);
   await createVirtualEnvironment(environment, { pipOptions, minor });
 }
 

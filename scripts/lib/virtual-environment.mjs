@@ -10,6 +10,9 @@ import { promisify } from 'node:util';
 export const OLDEST_MINOR = 11;
 const CANDIDATES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python'];
 
+/** Installs the packages of all test clients in 15 s of processor time; pip takes 180 s. */
+const UV = 'uv==0.13.9';
+
 /**
  * A Python virtual environment with the packages of one requirements file.
  * @typedef {{ directory: string, python: string, requirements: string, stamp: string }} VirtualEnvironment
@@ -39,23 +42,50 @@ export async function isVirtualEnvironmentCurrent({ python, requirements, stamp 
 }
 
 /**
- * Creates the environment. The stamp is written last, so an incomplete one is rebuilt.
+ * Creates the environment, with pip in it. The stamp is written last, so an incomplete one is rebuilt.
  * @param {VirtualEnvironment} environment
  * @param {{ minor?: number, pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `minor`:
- * oldest accepted Python 3 (11);
- *   `finish` runs after the packages are installed
+ * oldest accepted Python 3 (11); `pipOptions`: of `uv pip install`; `finish` runs after the packages are installed
  * @throws {Error} naming the missing part
  */
 export async function createVirtualEnvironment({ directory, python, requirements, stamp }, how = {}) {
   const base = await requirePython(how.minor ?? OLDEST_MINOR);
   await rm(directory, { recursive: true, force: true });
   await mkdir(dirname(directory), { recursive: true });
-  await run(base, ['-m', 'venv', directory]);
-  const quiet = ['--quiet', '--disable-pip-version-check'];
-  await run(python, ['-m', 'pip', 'install', ...quiet, ...(how.pipOptions ?? []), '--requirement', requirements]);
+  const { uv, env } = await installUv(base, dirname(directory));
+  await run(uv, ['venv', '--quiet', '--seed', '--python', base, directory], env);
+  const options = ['--quiet', ...(how.pipOptions ?? []), '--requirement', requirements];
+  await run(uv, ['pip', 'install', '--python', python, ...options], env);
   await how.finish?.();
   await writeFile(`${stamp}.new`, await digestOf(requirements));
   await rename(`${stamp}.new`, stamp);
+}
+
+/**
+ * uv in an environment of its own below the folder, and variables with which it installs from where pip does.
+ * Its cache is there too, on the same disk, so that environments share the files of their packages.
+ * @param {string} base a Python @param {string} parent
+ * @returns {Promise<{ uv: string, env: NodeJS.ProcessEnv }>}
+ */
+async function installUv(base, parent) {
+  const { directory, python } = virtualEnvironment(join(parent, 'venv-uv'), '');
+  const uv = join(dirname(python), process.platform === 'win32' ? 'uv.exe' : 'uv');
+  const stamp = join(directory, UV);
+  if (!existsSync(stamp)) {
+    await rm(directory, { recursive: true, force: true });
+    await run(base, ['-m', 'venv', directory]);
+    await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', UV]);
+    await writeFile(stamp, '');
+  }
+  const { stdout } = await promisify(execFile)(python, ['-m', 'pip', 'config', 'list']);
+  const index = process.env['PIP_INDEX_URL'] ?? /^\S+\.index-url='(.*)'$/m.exec(stdout)?.[1];
+  const env = {
+    UV_CACHE_DIR: join(parent, 'uv'),
+    UV_SYSTEM_CERTS: '1',
+    ...(index === undefined ? {} : { UV_DEFAULT_INDEX: index }),
+    ...process.env,
+  };
+  return { uv, env };
 }
 
 /** @param {number} minor */
@@ -105,9 +135,9 @@ async function digestOf(path) {
     .digest('hex');
 }
 
-/** @param {string} command @param {string[]} args */
-export async function run(command, args) {
-  const child = spawn(command, args, { stdio: ['ignore', 2, 2] });
+/** @param {string} command @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
+export async function run(command, args, env = process.env) {
+  const child = spawn(command, args, { stdio: ['ignore', 2, 2], env });
   /** @type {number | null} */
   const code = await new Promise((settle, fail) => {
     child.on('error', fail);
