@@ -21,7 +21,10 @@ export interface AttentionSteps {
   scale(from: number, to: number, toEnd: number, factor: number): void;
   /** Scores of all keys of the pages; indexed by the number of queries less 1. `queries` is [n, D]. */
   readonly scores: readonly PageStep[];
-  /** Writes scores = exp(score - maximum) for one query of a tile; its weight, a float32, becomes 1 / their sum. */
+  /**
+   * Writes scores = exp(score - maximum) for one query of a tile. Its weight, a float32, holds the score of its sink
+   * (-Infinity: none), which belongs to maximum and sum, and becomes 1 / their sum.
+   */
   softmax(scores: number, scoresEnd: number, weight: number, constants: number): void;
   softmaxOfRow(scores: number, scoresEnd: number, weight: number, constants: number): void;
   /** Sets [n] float32 up to `end` to `value`, n a positive multiple of 4. */
@@ -316,7 +319,7 @@ function softmaxFunction(name: string, pageBytes: number): WasmFunction {
     ],
     code: code(
       // Skips NaN scores; they show in the sum.
-      repeat(VECTORS, (vector) => code(wasm.fill4(-Infinity), set(x[vector]!))),
+      repeat(VECTORS, (vector) => code(get(weight), wasm.loadSplat4(0), set(x[vector]!))),
       overPages(
         repeat(VECTORS, (vector) =>
           code(get(x[vector]!), get(scores), wasm.load4(16 * vector), wasm.greaterOf4, set(x[vector]!)),
@@ -335,7 +338,10 @@ function softmaxFunction(name: string, pageBytes: number): WasmFunction {
           code(fold(x, wasm.add4), get(total), wasm.add4, set(total)),
         ),
       ),
-      code(get(weight), wasm.f32(1), wasm.acrossLanes(total, wasm.addF32), wasm.divideF32, wasm.storeF32(0)),
+      repeat(VECTORS, (vector) => code(get(weight), wasm.loadSplat4(0), get(maximum), wasm.subtract4, set(x[vector]!))),
+      exponentials4({ constants, x, powers, series, shared }),
+      code(get(weight), wasm.f32(1), wasm.acrossLanes(total, wasm.addF32), get(x[0]!), wasm.lane4(0), wasm.addF32),
+      code(wasm.divideF32, wasm.storeF32(0)),
     ),
   };
 }

@@ -25,6 +25,8 @@ export interface AttentionLayout {
   readonly promptKeys: number;
   readonly promptValues: number;
   readonly constants: number;
+  /** [heads] scores of sinks, float32; -Infinity: none. */
+  readonly sinks: number;
   /** Memory per thread, and its size. */
   readonly threads: number;
   readonly threadBytes: number;
@@ -66,6 +68,7 @@ export function planAttention(sizes: {
     promptKeys: take(promptBytes),
     promptValues: take(promptBytes),
     constants: take(4 * EXPONENTIAL_CONSTANTS.length),
+    sinks: take(4 * numHeads),
     threads: take(numThreads * threadBytes),
     threadBytes,
   };

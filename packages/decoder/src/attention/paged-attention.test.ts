@@ -6,6 +6,8 @@ import type { AttentionMethods } from './paged-attention.ts';
 import { instructionsWithSameBits } from './same-bits.ts';
 
 const SIZES = { numLayers: 3, numHeads: 6, numKvHeads: 2, headSize: 16, capacityTokens: 512, maxSequences: 8 };
+/** Of three heads, and none of the others. */
+const SINKS = Float32Array.of(0.5, -1, 3, -Infinity, -Infinity, -Infinity);
 const opened: PagedAttention[] = [];
 afterEach(() => {
   for (const attention of opened.splice(0)) attention.close();
@@ -50,7 +52,7 @@ function outputs(
     fill(attention.queries(layer, numRows), numHeads * headSize, 0);
     const [k, v] = [1, 2].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
     attention.write(layer, { keys: k!, values: v! }, { sequences, positions });
-    attention.attend(layer, window);
+    attention.attend(layer, window, SINKS);
     return attention.outputs(layer, numRows).slice();
   });
 }
@@ -115,7 +117,7 @@ test.each([1, 5, 16, 17, 40, 100, 1000])(
           const weights = keys
             .slice(first, position + 1)
             .map((key) => Math.exp(sum(headSize, (d) => q[head * headSize + d]! * key[at + d]!) / Math.sqrt(headSize)));
-          const total = sum(weights.length, (i) => weights[i]!);
+          const total = Math.exp(SINKS[head]!) + sum(weights.length, (i) => weights[i]!);
           for (let d = 0; d < headSize; d++) {
             const expected = sum(weights.length, (i) => weights[i]! * values[first + i]![at + d]!) / total;
             largest = Math.max(largest, Math.abs(found[0]![row * width + head * headSize + d]! - expected));

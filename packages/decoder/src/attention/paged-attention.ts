@@ -199,8 +199,14 @@ export class PagedAttention {
     }
   }
 
-  /** Blocks until done. @param window tokens up to its own that a row sees. Default: all */
-  attend(layer: number, window: number | null = null): void {
+  /**
+   * Blocks until done.
+   *
+   * @param window tokens up to its own that a row sees. Default: all
+   * @param sinks [heads] scores of a key without a value that each query of a head sees as well. Default: none
+   */
+  attend(layer: number, window: number | null = null, sinks: Float32Array | null = null): void {
+    if (sinks !== null) this.#memoryOf(layer).setSinks(sinks);
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
     cells[CELL.memory] = memory;

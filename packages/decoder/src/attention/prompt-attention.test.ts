@@ -58,7 +58,8 @@ class Tokens {
     attention.queries(0, tokens.length).set(numbers('queries', numHeads * headSize, 6));
     const [keys, values] = [numbers('keys', numKvHeads * headSize, 1), numbers('values', numKvHeads * headSize, 1)];
     attention.write(0, { keys, values }, { sequences, positions });
-    attention.attend(0);
+    const sinks = Float32Array.from({ length: numHeads }, (_, head) => (head % 2 === 0 ? head - 2 : -Infinity));
+    attention.attend(0, null, sinks);
     const outputs = attention.outputs(0, tokens.length);
     const width = numHeads * headSize;
     return tokens.map((_, row) => outputs.slice(row * width, (row + 1) * width));

@@ -87,7 +87,11 @@ export class PromptAttention {
     const together = (start: number) => this.#at(start + firstToken * this.#headBytes, numTokens * headSize);
     this.#products.score(queries, together(promptKeys), scores);
     for (let query = 0; query < numQueries; query++)
-      this.#weighScores(query, this.#numKeys[first + Math.floor(query / group)]!, numTokens);
+      this.#weighScores(query, {
+        numKeys: this.#numKeys[first + Math.floor(query / group)]!,
+        numTokens,
+        sink: this.#floats[this.#layout.sinks / 4 + kvHead * group + (query % group)]!,
+      });
     this.#products.sum(scores, together(promptValues), sums);
     if (this.#hasFault(numQueries)) return this.#attendInTiles(first, end, head);
     for (let row = first; row < end; row++) {
@@ -105,10 +109,14 @@ export class PromptAttention {
   }
 
   /** Softmax over the keys that a query sees; the others get no weight. */
-  #weighScores(query: number, numKeys: number, numTokens: number): void {
+  #weighScores(
+    query: number,
+    { numKeys, numTokens, sink }: { readonly numKeys: number; readonly numTokens: number; readonly sink: number },
+  ): void {
     const scores = this.#scores + 4 * query * numTokens;
     const pagesEnd = scores + SCORE_BYTES * Math.ceil(numKeys / PAGE_TOKENS);
     for (let key = scores / 4 + numKeys; key < pagesEnd / 4; key++) this.#floats[key] = -Infinity;
+    this.#floats[this.#weights / 4 + query] = sink;
     this.#steps.softmaxOfRow(scores, pagesEnd, this.#weights + 4 * query, this.#layout.constants);
     const end = scores + 4 * numTokens;
     if (pagesEnd < end) this.#steps.fill(pagesEnd, end, 0);

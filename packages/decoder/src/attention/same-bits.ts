@@ -59,6 +59,8 @@ function trial(headSize: number, group: number, methods: AttentionMethods): Floa
     attention.tables.append(0, numTokens);
     beginAt(0, numTokens);
     const [keys, values] = [1, 2].map((seed) => numbers(numTokens * headSize, 1, seed));
+    // Some heads have a sink.
+    const sinks = numbers(group, 16, 3).map((sink) => (sink < 0 ? -Infinity : sink));
     attention.write(0, { keys: keys!, values: values! }, { sequences, positions });
     return [
       { first: part - 65, numRows: 65 },
@@ -67,7 +69,7 @@ function trial(headSize: number, group: number, methods: AttentionMethods): Floa
       beginAt(first, numRows);
       // Scores far enough apart that many weights are 0 and some tiny.
       attention.queries(0, numRows).set(numbers(numRows * group * headSize, 64, first));
-      attention.attend(0);
+      attention.attend(0, null, sinks);
       return attention.outputs(0, numRows).slice();
     });
   } finally {

@@ -151,6 +151,7 @@ export class TileAttention implements Tiles {
       const scoresEnd = scores + numPages * PAGE_SCORE_BYTES;
       for (let i = 0; i < count; i++) {
         const at = i * SCORE_BYTES;
+        this.#floats[this.#weights / 4 + query + i] = this.#floats[this.#layout.sinks / 4 + head + i]!;
         const from = scores + firstPage * PAGE_SCORE_BYTES + at;
         steps.softmax(from, scoresEnd + at, this.#weights + 4 * (query + i), this.#layout.constants);
       }

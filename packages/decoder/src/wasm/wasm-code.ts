@@ -41,7 +41,7 @@ export const loadSplat4 = (offset: number): Code => simd(0x09, 0x02, ...unsigned
 export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));
 export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new Int32Array(4).fill(value)));
 export const splat4 = simd(0x13);
-const lane4 = (lane: number): Code => simd(0x1f, lane);
+export const lane4 = (lane: number): Code => simd(0x1f, lane);
 /** Reduces the four lanes of a local with `joined`, pair by pair. */
 export const acrossLanes = (local: number, joined: Code): Code => {
   const pair = (first: number): Code => code(get(local), lane4(first), get(local), lane4(first + 1), joined);

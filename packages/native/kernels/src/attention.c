@@ -28,6 +28,8 @@ struct plan {
   int64_t tables, num_keys;
   /* [tiles] int32 */
   int64_t first_rows, end_rows, shared_pages;
+  /* [heads] scores of sinks; -infinity: none. */
+  int64_t sinks;
   /* This thread's. [TILE_QUERIES, D] each; [TILE_QUERIES]; [pages, TILE_QUERIES, 16]. */
   int64_t queries, part, sums, weights, scores;
   int64_t num_heads, num_kv_heads, head_size;
@@ -194,9 +196,12 @@ static void values_of_full_pages(const struct heads *heads, int64_t query, int64
   }
 }
 
-/* Turns the scores of one query in pages [from, end) into weights, not yet divided by their sum. @returns 1 / sum */
-static float soften(float *scores, int64_t from, int64_t end) {
-  floats most = splat(-__builtin_inff());
+/*
+ * Turns the scores of one query in pages [from, end) into weights, not yet divided by their sum. The sink belongs to
+ * the sum and has no weight. @returns 1 / sum
+ */
+static float soften(float *scores, int64_t from, int64_t end, float sink) {
+  floats most = splat(sink);
   for (int64_t page = from; page < end; page++) most = greater_of(most, load(scores + page * PAGE_SCORES));
   float maximum = most[0];
   UNROLL for (int i = 1; i < LANES; i++) maximum = most[i] > maximum ? most[i] : maximum;
@@ -206,7 +211,8 @@ static float soften(float *scores, int64_t from, int64_t end) {
     store(scores + page * PAGE_SCORES, weights);
     total = sum_of_quarters(weights) + total;
   }
-  return 1.0f / ((total[0] + total[1]) + (total[2] + total[3]));
+  floats own = exponential(splat(sink) - splat(maximum));
+  return 1.0f / (((total[0] + total[1]) + (total[2] + total[3])) + own[0]);
 }
 
 /* Hides keys of a page from some queries. */
@@ -244,7 +250,9 @@ static void attend_heads(const struct heads *heads, int64_t first, int64_t end, 
     if (num_keys % PAGE_TOKENS > 0)
       hide(own + (num_pages - 1) * PAGE_SCORES, count, num_keys % PAGE_TOKENS, PAGE_TOKENS);
     hide(own + first_page * PAGE_SCORES, count, 0, first_key % PAGE_TOKENS);
-    for (int64_t i = 0; i < count; i++) weights[query + i] = soften(own + i * PAGE_TOKENS, first_page, num_pages);
+    const float *sinks = floats_at(plan, plan->sinks) + heads->head;
+    for (int64_t i = 0; i < count; i++)
+      weights[query + i] = soften(own + i * PAGE_TOKENS, first_page, num_pages, sinks[i]);
   }
   for (int64_t i = 0; i < num_queries * d_end; i += LANES) {
     store(part + i, splat(0));

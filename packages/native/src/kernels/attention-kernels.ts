@@ -11,6 +11,7 @@ const FIELDS = [
   'firstRows',
   'endRows',
   'sharedPages',
+  'sinks',
   'queries',
   'part',
   'sums',
