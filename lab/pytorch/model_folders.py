@@ -18,6 +18,8 @@ from transformers import (
     AutoModelForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
     GraniteConfig,
     GraniteForCausalLM,
     GraniteMoeConfig,
@@ -50,6 +52,12 @@ from transformers import (
 OUTPUT, CORPUS, NUM_TEXTS = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTION}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
@@ -100,6 +108,7 @@ CASES = {
     "qwen3moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig, {"head_dim": 16, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "norm_topk_prob": True}, torch.bfloat16, split(QWEN2), False, True, "200KB"),
     # Layers 1 and 3 have experts, but for a list of layers without them.
     "qwen3moe mixed": (Qwen3MoeForCausalLM, Qwen3MoeConfig, {"num_hidden_layers": 4, "head_dim": 16, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "decoder_sparse_step": 2, "mlp_only_layers": [3]}, torch.float32, split(QWEN2), False, True, "5GB"),
+    "gpt-oss": (GptOssForCausalLM, GptOssConfig, {"num_hidden_layers": 4, "head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 3, "sliding_window": 37, "rope_scaling": {**YARN, "beta_fast": 8.0, "beta_slow": 1.0, "truncate": False}}, torch.bfloat16, split(O200K), False, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }
 

@@ -20,7 +20,7 @@ export { writeGguf } from './gguf/write-gguf.ts';
 export type { GgufTensorData } from './gguf/write-gguf.ts';
 export type { GgufWritableValue } from './gguf/gguf-header-writer.ts';
 export { GgufWriter } from './gguf/gguf-writer.ts';
-export type { GgufStoredType, GgufTensorShape } from './gguf/gguf-writer.ts';
+export { storedBytes, type GgufStoredType, type GgufTensorShape } from './gguf/gguf-writer.ts';
 export { BorrowedOnnxSession, OnnxSession } from './onnx/onnx-session.ts';
 export type { OnnxSessionOptions, OnnxSessionPlace, OnnxTensor } from './onnx/onnx-session.ts';
 export { openBf16Library } from './onednn/bf16-library.ts';

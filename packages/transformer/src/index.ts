@@ -25,12 +25,14 @@ export { embeddingScaleOf, FAMILIES } from './model/families.ts';
 export {
   addExpertOutputs,
   chooseExperts,
+  EXPERT_BIASES,
   EXPERT_MATRICES,
   EXPERT_TENSORS,
   expertDims,
   expertParameters,
   expertShares,
   expertsIn,
+  ROUTER_BIAS,
   ROUTER_TENSOR,
   scoreGradient,
   slotsByExpert,
@@ -45,7 +47,7 @@ export {
   convolve,
   hasConvolution,
 } from './model/short-convolution.ts';
-export { NORM_TENSORS, ROPE_FACTORS, type ModelFile } from './model/architecture-limits.ts';
+export { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR, type ModelFile } from './model/architecture-limits.ts';
 export {
   ALL_LINEAR_NAMES,
   CONVOLUTION_LINEAR_NAMES,
@@ -86,6 +88,7 @@ export {
   wideMatrices,
   type BlockVectors,
   type BlockWeights,
+  type ExpertBiases,
   type ExpertWeights,
   type ModelWeights,
   type StreamedWeights,
@@ -149,11 +152,15 @@ export {
   adapterName,
   biasName,
   BlockGraph,
+  expertBiasName,
   gradientName,
   inputNormName,
+  outputBiasName,
   outputNormName,
   queryKeyNormName,
+  ROUTER_BIAS_NAME,
   ROUTER_NAME,
+  SINKS_NAME,
   sumName,
   type AdapterLayout,
   type ProductLayout,

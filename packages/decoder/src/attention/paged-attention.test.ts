@@ -6,7 +6,7 @@ import type { AttentionMethods } from './paged-attention.ts';
 import { instructionsWithSameBits } from './same-bits.ts';
 
 const SIZES = { numLayers: 3, numHeads: 6, numKvHeads: 2, headSize: 16, capacityTokens: 512, maxSequences: 8 };
-/** Of three heads, and none of the others. */
+/** Three heads have one. */
 const SINKS = Float32Array.of(0.5, -1, 3, -Infinity, -Infinity, -Infinity);
 const opened: PagedAttention[] = [];
 afterEach(() => {

@@ -2,6 +2,7 @@ import {
   addExpertOutputs,
   chooseExperts,
   EXPERT_MATRICES,
+  type ExpertBiases,
   expertDims,
   type ExpertMatrix,
   type Experts,
@@ -19,6 +20,11 @@ import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows } from './block-rows.ts';
 
 type LayerMatrices = Readonly<Record<ExpertMatrix | 'router', FileMatrix>>;
+
+interface LayerExperts {
+  readonly matrices: LayerMatrices;
+  readonly biases: ExpertBiases | null;
+}
 
 /**
  * Routers and experts of a decoder. Rows are grouped by expert, and an expert's weights are expanded for its rows only.
@@ -75,7 +81,9 @@ export class ExpertSteps {
     const [numRows, width] = h.dims;
     const { count, used } = this.#experts;
     const matrices = this.#layers[layer]!;
-    const scores = this.#scores.subarray(0, numRows * count).fill(0);
+    const { biases } = this.#parts.experts[layer]!;
+    const scores = this.#scores.subarray(0, numRows * count);
+    startSums(scores, biases?.router ?? null);
     this.#products.addProduct(h.data, matrices.router, scores);
     const chosen = new Int32Array(numRows * used);
     const shares = new Float32Array(numRows * used);
@@ -83,14 +91,14 @@ export class ExpertSteps {
     expertShares(scores, this.#experts, chosen, shares);
     this.observer?.(layer, chosen);
     const slots = slotsByExpert(chosen, this.#experts);
-    const outputs = this.#computeSlots(matrices, slots, h.data);
+    const outputs = this.#computeSlots({ matrices, biases }, slots, h.data);
     const sizes = { used, width, scale: this.#parts.architecture.residualScale };
     addExpertOutputs({ x: x2.data, y: x.data, outputs, shares }, slots, { start: 0, end: numRows }, sizes);
     this.#parts.normaliseForAttention(layer + 1, x, h);
   }
 
   /** @returns outputs [slots, H] */
-  #computeSlots(matrices: LayerMatrices, slots: ExpertSlots, h: Float32Array): Float32Array {
+  #computeSlots({ matrices, biases }: LayerExperts, slots: ExpertSlots, h: Float32Array): Float32Array {
     const { hiddenSize } = this.#parts.architecture;
     const { feedForwardSize } = this.#experts;
     const { tokens } = slots;
@@ -102,32 +110,41 @@ export class ExpertSteps {
       dims: [numSlots, feedForwardSize],
     });
     const [gate, up, activated] = [wide(this.#gate), wide(this.#up), wide(this.#activated)];
-    this.#multiply(slots, matrices.gate, this.#x, gate.data);
-    this.#multiply(slots, matrices.up, this.#x, up.data);
+    const multiply = (name: ExpertMatrix, x: Float32Array, y: Float32Array): void =>
+      this.#multiply(slots, { all: matrices[name], biases: biases?.[name] ?? null }, x, y);
+    multiply('gate', this.#x, gate.data);
+    multiply('up', this.#x, up.data);
     this.#parts.between.expertActivation!.run({ gate, up }, { activated });
     const outputs = this.#outputs.subarray(0, numSlots * hiddenSize);
-    this.#multiply(slots, matrices.down, activated.data, outputs);
+    multiply('down', activated.data, outputs);
     return outputs;
   }
 
-  /** Computes y = x · Wᵀ for the slots of each expert by its own W. */
-  #multiply({ starts }: ExpertSlots, all: FileMatrix, x: Float32Array, y: Float32Array): void {
+  /** Computes y = x · Wᵀ + bias for the slots of each expert by its own W. */
+  #multiply(
+    { starts }: ExpertSlots,
+    { all, biases }: { readonly all: FileMatrix; readonly biases: Float32Array | null },
+    x: Float32Array,
+    y: Float32Array,
+  ): void {
     const { count } = this.#experts;
     const { columns } = all;
     const out = all.rows / count;
-    y.fill(0);
     for (let expert = 0; expert < count; expert++) {
       const [start, end] = [starts[expert]!, starts[expert + 1]!];
       if (start === end) continue;
       const rows = { start: expert * out, end: (expert + 1) * out };
-      this.#products.addProduct(
-        x.subarray(start * columns, end * columns),
-        all,
-        y.subarray(start * out, end * out),
-        rows,
-      );
+      const sums = y.subarray(start * out, end * out);
+      startSums(sums, biases?.subarray(rows.start, rows.end) ?? null);
+      this.#products.addProduct(x.subarray(start * columns, end * columns), all, sums, rows);
     }
   }
+}
+
+/** Writes the bias to each row, or 0 without one. */
+function startSums(sums: Float32Array, bias: Float32Array | null): void {
+  if (bias === null) sums.fill(0);
+  else for (let at = 0; at < sums.length; at += bias.length) sums.set(bias, at);
 }
 
 function layersOf({ experts, architecture }: DecoderParts): (LayerMatrices | null)[] {

@@ -348,7 +348,7 @@ export class PagedDecoder {
     this.#attention.write(index, { keys, values }, places);
     times.end('keysAndValues');
     if (!wantsOutput) return;
-    this.#attention.attend(index, this.#windowOf(layer));
+    this.#attention.attend(index, this.#windowOf(layer), this.#parts.vectors[layer]!.sinks);
     rows.o.data.set(this.#attention.outputs(index, length));
     times.end('attention');
   }

@@ -1,7 +1,7 @@
 import { addsPlainOutputs, BlockGraph } from '@trainyard/transformer';
 import { closedWith, type OnnxTensor } from '@trainyard/native';
 import type { Architecture, Outputs } from '@trainyard/transformer';
-import { ConstantGraph, vector } from './constant-graph.ts';
+import { ConstantGraph, type Feeds, vector } from './constant-graph.ts';
 
 /**
  * Expressions of a block between its products, on one thread, as in {@link DecoderGraphs}. One set serves all
@@ -9,8 +9,8 @@ import { ConstantGraph, vector } from './constant-graph.ts';
  */
 export class BetweenProducts {
   readonly #norm: ConstantGraph;
-  /** Null if outputs are added without a norm or a factor. */
-  readonly #outputSum: ConstantGraph | null;
+  /** Null if outputs are added without a norm, a factor or a bias. */
+  readonly #outputSums: Readonly<Record<'attention' | 'feedForward', ConstantGraph>> | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
   /** The same with the width of an expert; null without experts. */
@@ -22,7 +22,9 @@ export class BetweenProducts {
     using opened = new DisposableStack();
     const open = (outputs: Outputs) => closedWith(opened, new ConstantGraph(outputs, {}, 1));
     this.#norm = open(graph.normalised());
-    this.#outputSum = addsPlainOutputs(architecture) ? null : open(graph.outputSum());
+    this.#outputSums = addsPlainOutputs(architecture)
+      ? null
+      : { attention: open(graph.outputSum('attention')), feedForward: open(graph.outputSum('feedForward')) };
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
     const { experts } = architecture;
@@ -35,9 +37,13 @@ export class BetweenProducts {
     this.#norm.run({ x, norm: vector(weights) }, { h });
   }
 
-  /** @param rows x and y [rows, H]; sum [rows, H] = x + scale · norm(y), written @param weights null without a norm */
-  addOutput({ x, y, sum }: Readonly<Record<'x' | 'y' | 'sum', OnnxTensor>>, weights: Float32Array | null): void {
-    this.#outputSum!.run({ x, y, ...(weights !== null && { norm: vector(weights) }) }, { sum });
+  /** @param rows x and y [rows, H]; sum [rows, H] = x + scale · norm(y + bias), written @param vectors norm and bias */
+  addOutput(
+    of: 'attention' | 'feedForward',
+    { x, y, sum }: Readonly<Record<'x' | 'y' | 'sum', OnnxTensor>>,
+    vectors: Feeds,
+  ): void {
+    this.#outputSums![of].run({ x, y, ...vectors }, { sum });
   }
 
   close(): void {

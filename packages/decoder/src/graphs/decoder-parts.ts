@@ -4,6 +4,7 @@ import {
   addsPlainOutputs,
   biasName,
   MatrixRows,
+  outputBiasName,
   queryKeyNormName,
   readBlockVectors,
   readExperts,
@@ -74,15 +75,22 @@ export class DecoderParts {
     return addsPlainOutputs(this.architecture) ? sum : spare;
   }
 
-  /** sum = residual + scale · norm(product); nothing without either: the product was added to the residual. */
+  /** sum = residual + scale · norm(product + bias); nothing without any of them: the product was added to the residual. */
   addOutput(
     layer: number,
     of: 'attention' | 'feedForward',
     { residual, product, sum }: Readonly<Record<'residual' | 'product' | 'sum', OnnxTensor>>,
   ): void {
     if (addsPlainOutputs(this.architecture)) return;
-    const norm = this.vectors[layer]!.normsAfter?.[of] ?? null;
-    this.between.addOutput({ x: residual, y: product, sum }, norm);
+    const { normsAfter, outputBias } = this.vectors[layer]!;
+    this.between.addOutput(
+      of,
+      { x: residual, y: product, sum },
+      {
+        ...(normsAfter !== null && { norm: vector(normsAfter[of]) }),
+        ...(outputBias !== null && { [outputBiasName]: vector(outputBias) }),
+      },
+    );
   }
 
   /** Product qkv of a block → q, k, v. @param rope cos and sin */

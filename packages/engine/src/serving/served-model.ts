@@ -9,7 +9,7 @@ import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
 import { BATCH_TOKENS, leastSamplingBytes } from './served-model-memory.ts';
-import { shareWarning } from './share-warning.ts';
+import { llamaWarning } from './llama-warning.ts';
 import { windowWarning } from './window-warning.ts';
 
 export interface ServedModelOptions extends ServedFileOptions {
@@ -52,7 +52,7 @@ export class ServedModel implements Disposable {
   warnings(contextLength: number): readonly string[] {
     using file = GgufFile.open(this.#file.path);
     const window = windowWarning(file, contextLength, this.#file.runner);
-    return [window, shareWarning(file, this.#file.runner)].filter((warning) => warning !== null);
+    return [window, llamaWarning(file, this.#file.runner)].filter((warning) => warning !== null);
   }
 
   /**

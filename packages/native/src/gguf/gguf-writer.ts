@@ -1,10 +1,11 @@
 import assert from 'node:assert';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { HeaderWriter } from './gguf-header-writer.ts';
+import { TENSOR_TYPES } from './tensor-types.ts';
 import type { GgufWritableValue } from './gguf-header-writer.ts';
 
-/** Types in which values are stored; `f16` rounds to the nearest, ties to even. `bf16` tensors are given as bytes. */
-export type GgufStoredType = 'f32' | 'f16' | 'bf16';
+/** Types in which values are stored; `f16` rounds to the nearest, ties to even. Others are given as bytes. */
+export type GgufStoredType = 'f32' | 'f16' | 'bf16' | 'mxfp4';
 
 export interface GgufTensorShape {
   readonly name: string;
@@ -15,13 +16,16 @@ export interface GgufTensorShape {
 
 const VERSION = 3;
 const ALIGNMENT = 32;
-const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
-  f32: { id: 0, bytes: 4 },
-  f16: { id: 1, bytes: 2 },
-  bf16: { id: 30, bytes: 2 },
-};
+const TYPE_IDS: Readonly<Record<GgufStoredType, number>> = { f32: 0, f16: 1, bf16: 30, mxfp4: 39 };
 // Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
+
+/** Bytes of values. @param numValues whole blocks of the type */
+export function storedBytes(type: GgufStoredType, numValues: number): number {
+  const { blockBytes, blockLength } = TENSOR_TYPES.get(TYPE_IDS[type])!;
+  assert(numValues % blockLength === 0, `${type} has blocks of ${blockLength} values, and not ${numValues}`);
+  return (numValues / blockLength) * blockBytes;
+}
 
 /** Writes one tensor after the other, in the order of the header. */
 export class GgufWriter implements Disposable {
@@ -47,9 +51,9 @@ export class GgufWriter implements Disposable {
       header.value('string', name);
       header.value('u32', dims.length);
       for (const dim of dims) header.value('u64', dim);
-      header.value('u32', TYPES[type].id);
+      header.value('u32', TYPE_IDS[type]);
       header.value('u64', offset);
-      offset += padded(numElements(dims) * TYPES[type].bytes);
+      offset += padded(storedBytes(type, numElements(dims)));
     }
     this.#descriptor = openSync(path, 'wx');
     const bytes = header.bytes();
@@ -73,7 +77,8 @@ export class GgufWriter implements Disposable {
       this.#write(piece);
       length += piece.length;
     }
-    assert(length === numElements(dims) * TYPES[type].bytes, `tensor ${name} of [${dims.join(', ')}]: ${length} bytes`);
+    const expected = storedBytes(type, numElements(dims));
+    assert(length === expected, `tensor ${name} of [${dims.join(', ')}]: ${length} bytes`);
     this.#pad(length);
     this.#numWritten += 1;
   }

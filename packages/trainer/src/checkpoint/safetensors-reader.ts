@@ -5,11 +5,13 @@ import { TrainerError } from '../contract/errors.ts';
 /** Readable as float32. */
 const DTYPE_BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 export type SafetensorsDtype = keyof typeof DTYPE_BYTES;
+/** With bytes that are no numbers. */
+const WITH_BYTES = { ...DTYPE_BYTES, U8: 1 } as const;
 
 export interface SafetensorsEntry {
   readonly name: string;
   readonly dims: readonly number[];
-  readonly dtype: SafetensorsDtype;
+  readonly dtype: SafetensorsDtype | 'U8';
   /** Byte offsets in the file. */
   readonly start: number;
   readonly end: number;
@@ -29,8 +31,11 @@ export class SafetensorsReader implements Disposable {
   readonly #path: string;
   #descriptor: number | null;
 
-  /** @throws {TrainerError} `trainer.checkpoint_unreadable` with the file and the problem */
-  static open(path: string): SafetensorsReader {
+  /**
+   * @param readsBytes true accepts tensors of U8, whose pieces can be read. Default false
+   * @throws {TrainerError} `trainer.checkpoint_unreadable` with the file and the problem
+   */
+  static open(path: string, readsBytes = false): SafetensorsReader {
     let descriptor: number;
     try {
       descriptor = openSync(path, 'r');
@@ -38,14 +43,14 @@ export class SafetensorsReader implements Disposable {
       throw unreadable(path, (cause as Error).message, cause);
     }
     try {
-      return new SafetensorsReader(path, descriptor);
+      return new SafetensorsReader(path, descriptor, readsBytes ? WITH_BYTES : DTYPE_BYTES);
     } catch (error) {
       closeSync(descriptor);
       throw error;
     }
   }
 
-  private constructor(path: string, descriptor: number) {
+  private constructor(path: string, descriptor: number, dtypes: Readonly<Record<string, number>>) {
     this.#path = path;
     this.#descriptor = descriptor;
     const { size } = fstatSync(descriptor);
@@ -56,12 +61,13 @@ export class SafetensorsReader implements Disposable {
     const dataStart = 8 + Number(headerLength);
     const header = parseHeader(path, this.#read(8, Number(headerLength)).toString('utf8'));
     this.metadata = header.metadata;
-    this.entries = placeEntries(path, header.described, dataStart, size);
+    this.entries = placeEntries(path, header.described, { dataStart, fileBytes: size, dtypes });
   }
 
   /** Row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` if the tensor is missing */
   readF32(name: string): Float32Array {
     const { start, end, dtype } = this.#entry(name);
+    if (dtype === 'U8') throw unreadable(this.#path, `tensor ${shown(name)} has bytes, not numbers`);
     const values = new Float32Array((end - start) / DTYPE_BYTES[dtype]);
     let at = 0;
     for (const bytes of this.pieces(name)) {
@@ -162,17 +168,25 @@ function repeatedKey(text: string): string | null {
 function placeEntries(
   path: string,
   described: Readonly<Record<string, unknown>>,
-  dataStart: number,
-  fileBytes: number,
+  {
+    dataStart,
+    fileBytes,
+    dtypes,
+  }: {
+    readonly dataStart: number;
+    readonly fileBytes: number;
+    /** Bytes of a value by the readable types. */
+    readonly dtypes: Readonly<Record<string, number>>;
+  },
 ): Map<string, SafetensorsEntry> {
-  const entries = Object.entries(described).map(([name, description]) => describe(path, name, description));
+  const entries = Object.entries(described).map(([name, description]) => describe(path, dtypes, name, description));
   // Other writers than the format's own may list tensors in another order than their data.
   entries.sort((first, second) => first.start - second.start || first.end - second.end);
   let expectedStart = 0;
   for (const { name, dims, dtype, start, end } of entries) {
     if (start !== expectedStart)
       throw unreadable(path, `tensor ${shown(name)} starts at ${start}, expected ${expectedStart}`);
-    if (end - start !== DTYPE_BYTES[dtype] * dims.reduce((product, dim) => product * dim, 1)) {
+    if (end - start !== dtypes[dtype]! * dims.reduce((product, dim) => product * dim, 1)) {
       throw unreadable(path, `tensor ${shown(name)} of [${dims.join(', ')}] has ${end - start} bytes`);
     }
     if (dataStart + end > fileBytes) throw unreadable(path, `tensor ${shown(name)} ends beyond the end of the file`);
@@ -185,17 +199,22 @@ function placeEntries(
   );
 }
 
-function describe(path: string, name: string, description: unknown): SafetensorsEntry {
+function describe(
+  path: string,
+  dtypes: Readonly<Record<string, number>>,
+  name: string,
+  description: unknown,
+): SafetensorsEntry {
   if (isRecord(description)) {
     const { dtype, shape, data_offsets: offsets } = description;
-    const isKnown = typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype);
+    const isKnown = typeof dtype === 'string' && Object.hasOwn(dtypes, dtype);
     if (isKnown && isCounts(shape) && shape.length <= MAX_DIMS && isCounts(offsets) && offsets.length === 2) {
-      return { name, dtype: dtype as SafetensorsDtype, dims: shape, start: offsets[0]!, end: offsets[1]! };
+      return { name, dtype: dtype as SafetensorsEntry['dtype'], dims: shape, start: offsets[0]!, end: offsets[1]! };
     }
     if (typeof dtype === 'string' && !isKnown) {
       throw unreadable(
         path,
-        `tensor ${shown(name)} has the dtype ${shown(dtype)}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`,
+        `tensor ${shown(name)} has the dtype ${shown(dtype)}; readable are ${Object.keys(dtypes).join(', ')}`,
       );
     }
   }

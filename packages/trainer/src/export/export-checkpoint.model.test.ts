@@ -111,7 +111,9 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     });
     expect([...merged.tensors.keys()]).toEqual([...source.tensors.keys()]);
     for (const { name: tensor, dims, type } of merged.tensors.values())
-      expect(type).toBe(dims.length === 1 || /\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor) ? 'f32' : 'f16');
+      expect(type).toBe(
+        dims.length === 1 || /\.bias$|\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor) ? 'f32' : 'f16',
+      );
     // Tensors without an adapter are only rounded.
     const untouched = architecture.experts === null ? 'blk.1.ffn_up.weight' : 'blk.1.ffn_up_exps.weight';
     expect(merged.readF32(untouched)).toEqual(source.readF32(untouched).map(Math.f16round));
@@ -130,7 +132,7 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
       hidden_size: 32,
       num_key_value_heads: 2,
       rms_norm_eps: 1e-5,
-      rope_theta: 10_000,
+      rope_theta: architecture.ropeBase,
       max_position_embeddings: tinyContextLength(architecture),
       tie_word_embeddings: TIED.has(name),
       torch_dtype: 'float16',

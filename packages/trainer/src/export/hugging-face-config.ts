@@ -34,6 +34,7 @@ function ropeScaling({ ropeScale, yarn }: Architecture, factors: LongRopeFactors
     original_max_position_embeddings: yarn.originalContext,
     beta_fast: decimal(yarn.betaFast),
     beta_slow: decimal(yarn.betaSlow),
+    truncate: yarn.isRounded,
   };
 }
 

@@ -10,6 +10,7 @@ import {
   gradientName,
   graphRank,
   inputNormName,
+  outputBiasName,
   outputNormName,
   queryKeyNormName,
   type InputName,
@@ -22,8 +23,10 @@ import {
   moduleShape,
   type ProjectionName,
   projectionParts,
+  ROUTER_BIAS_NAME,
   ROUTER_NAME,
   sharedFloats,
+  SINKS_NAME,
   weightName,
   type WideMatrix,
 } from '@trainyard/transformer';
@@ -35,10 +38,12 @@ export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array;
 /** Constant inputs; large ones are shared memory. */
 export interface BlockParameters {
   readonly attentionInput: NamedArrays;
+  /** Inputs of attention itself. */
+  readonly attention: NamedArrays;
   /** With the router of a block with experts. */
   readonly output: NamedArrays;
   /** Null: the block is dense. */
-  readonly experts: ExpertWeights['matrices'] | null;
+  readonly experts: Pick<ExpertWeights, 'matrices' | 'biases'> | null;
   /** Weights [size, H] of a convolution, whose input is in place of attention's; null: the block has attention. */
   readonly convolution: Float32Array | null;
 }
@@ -71,6 +76,8 @@ interface AdapterPlace {
   readonly width: number;
 }
 
+const vector = (data: Float32Array) => ({ data, dims: [data.length] });
+
 /** Norms of the graph before attention, and of the one after it. */
 function normsOf({
   normsBefore,
@@ -93,6 +100,7 @@ export class BlockAdapter {
   readonly #lora: LoraParameters;
   readonly #inputs: readonly InputName[];
   readonly #hiddenSize: number;
+  readonly #sinkDims: readonly number[];
   readonly #matrices: ByProjection<WideMatrix>;
   readonly #joint = new Map<InputName, NamedArrays[string]>();
   readonly #jointPlaces: JointPlace[] = [];
@@ -104,6 +112,8 @@ export class BlockAdapter {
     this.#matrices = matrices;
     this.#inputs = inputsIn(architecture, layer);
     this.#hiddenSize = architecture.hiddenSize;
+    const { numHeads, numKvHeads } = architecture;
+    this.#sinkDims = [numKvHeads, numHeads / numKvHeads, 1, 1];
     for (const input of this.#inputs) {
       const width = lowWidth(input, lora.config);
       for (const projection of INPUTS[input]) matrices[projection]!.reserve(width);
@@ -152,13 +162,16 @@ export class BlockAdapter {
     const [first, ...inputs] = this.#inputs;
     return {
       attentionInput: this.#arrays(weights, isStreamed, { inputs: [first!], norms: norms.attentionInput }),
+      attention: weights.sinks === null ? {} : { [SINKS_NAME]: { data: weights.sinks, dims: this.#sinkDims } },
       output: {
         ...this.#arrays(weights, isStreamed, { inputs, norms: norms.output }),
+        ...(weights.outputBias !== null && { [outputBiasName]: vector(weights.outputBias) }),
         ...(experts !== null && {
           [ROUTER_NAME]: { data: experts.router, dims: [experts.router.length / hidden, hidden] },
         }),
+        ...(experts !== null && experts.biases !== null && { [ROUTER_BIAS_NAME]: vector(experts.biases.router) }),
       },
-      experts: experts?.matrices ?? null,
+      experts,
       convolution: weights.convolution,
     };
   }
@@ -168,7 +181,6 @@ export class BlockAdapter {
     isStreamed: boolean,
     { inputs, norms }: { readonly inputs: readonly InputName[]; readonly norms: NamedVectors },
   ): NamedArrays {
-    const vector = (data: Float32Array) => ({ data, dims: [data.length] });
     const arrays: Record<string, NamedArrays[string]> = {};
     for (const [name, norm] of Object.entries(norms)) arrays[name] = vector(norm);
     for (const name of inputs) {

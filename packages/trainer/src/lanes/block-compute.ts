@@ -246,7 +246,11 @@ export class BlockCompute {
     const { start, end, keys } = block;
     const mask = this.#scratch.take('mask', (end - start) * keys.length);
     treeMask(block, mask);
-    return { keys: keyIndices, mask: float32(mask, [end - start, keys.length]) };
+    return {
+      ...feedsOf(this.#parameters.attention),
+      keys: keyIndices,
+      mask: float32(mask, [end - start, keys.length]),
+    };
   }
 
   /** [Q, kvHeads, G, D] */

@@ -3,6 +3,8 @@ import {
   type Architecture,
   chooseExperts,
   EXPERT_MATRICES,
+  type ExpertBiases,
+  expertBiasName,
   expertDims,
   type ExpertMatrix,
   type Experts,
@@ -39,15 +41,16 @@ export class ExpertCompute {
   readonly #experts: Experts;
   readonly #output: NamedArrays;
   readonly #matrices: Readonly<Record<ExpertMatrix, MatrixRows>>;
+  readonly #biases: ExpertBiases | null;
   readonly #hiddenSize: number;
   readonly #queryWidth: number;
   /** Slots of the current pass, after all lanes have routed their tokens. */
   #slots: ExpertSlots | null = null;
 
-  /** @param parameters of the graph after attention, and the matrices of all experts */
+  /** @param parameters of the graph after attention, and the weights of all experts */
   constructor(
     architecture: Architecture,
-    { output, matrices }: { readonly output: NamedArrays; readonly matrices: ExpertWeights['matrices'] },
+    { output, matrices, biases }: { readonly output: NamedArrays } & Pick<ExpertWeights, 'matrices' | 'biases'>,
     { run, scratch }: LaneRuntime,
   ) {
     this.#run = run;
@@ -55,6 +58,7 @@ export class ExpertCompute {
     this.#architecture = architecture;
     this.#experts = architecture.experts!;
     this.#output = output;
+    this.#biases = biases;
     const rows = (matrix: ExpertMatrix) => new MatrixRows(matrices[matrix], expertDims(architecture, matrix).in);
     this.#matrices = { gate: rows('gate'), up: rows('up'), down: rows('down') };
     this.#hiddenSize = architecture.hiddenSize;
@@ -221,9 +225,11 @@ export class ExpertCompute {
       const { in: columns, out } = expertDims(this.#architecture, matrix);
       const memory = (length: number) => this.#scratch.take(`expert.${matrix}`, length);
       const data = this.#matrices[matrix].rows(expert * out, (expert + 1) * out, memory);
-      return [weightName(matrix), float32(data, [out, columns])] as const;
+      const bias = this.#biases?.[matrix].subarray(expert * out, (expert + 1) * out);
+      const weight = [weightName(matrix), float32(data, [out, columns])] as const;
+      return bias === undefined ? [weight] : [weight, [expertBiasName(matrix), float32(bias, [out])] as const];
     });
-    return Object.fromEntries(entries);
+    return Object.fromEntries(entries.flat());
   }
 
   /** Rows of a [T, H] matrix by slot. */

@@ -131,7 +131,7 @@ export class LaneCompute {
     this.#experts = setup.blocks.map((parameters) =>
       parameters.experts === null
         ? null
-        : new ExpertCompute(architecture, { ...parameters, matrices: parameters.experts }, runtime),
+        : new ExpertCompute(architecture, { ...parameters.experts, output: parameters.output }, runtime),
     );
     this.#head = new HeadCompute(architecture, { outputNorm, vocabulary }, this.#products?.vocabulary ?? null, runtime);
   }

@@ -130,6 +130,14 @@ const ARCHITECTURES: readonly [string, Architecture][] = [
   ],
   ['smollm3 (layers without rope)', { ...TINY_ARCHITECTURE, unrotatedPeriod: 2 }],
   ['qwen3moe (experts)', MIXTURE],
+  [
+    'gpt-oss (sinks, biases, windows)',
+    {
+      ...TINY_ARCHITECTURES['gpt-oss'],
+      vocabSize: TINY_ARCHITECTURE.vocabSize,
+      window: { tokens: 5, period: 2, ropeBase: null },
+    },
+  ],
   ['experts with shares among all, next to a dense layer', MIXED],
   ['lfm2 (convolutions)', CONVOLUTIONS],
 ];

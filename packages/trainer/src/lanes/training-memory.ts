@@ -58,7 +58,12 @@ export function trainingMemory(
   const layers = Array.from({ length: architecture.numLayers }, (_, layer) => layer);
   const adapterParameters = sumOf(loraShapes(architecture, lora), ({ dims }) => dims[0] * dims[1]);
   const matrices = sumOf(layers, (layer) => matrixBytes(architecture, lora, projectionsIn(architecture, layer)));
-  const routers = sumOf(layers, (layer) => 4 * hiddenSize * (expertsIn(architecture, layer)?.count ?? 0));
+  const routers = sumOf(layers, (layer) => {
+    const experts = expertsIn(architecture, layer);
+    if (experts === null) return 0;
+    const biases = experts.hasBiases ? 2 * experts.feedForwardSize + hiddenSize : 0;
+    return 4 * experts.count * (hiddenSize + biases);
+  });
   const temporaries = 4 * TEMPORARY_ROWS * (widestFeedForward(architecture) + hiddenSize) * numLanes;
   const headBytes = isStreamed ? 4 * SCRATCH_SLACK * Math.min(vocabSize * hiddenSize, MAX_PART_VALUES) * numLanes : 0;
   const expertBytes = architecture.experts === null ? 0 : 4 * expertParameters(architecture);

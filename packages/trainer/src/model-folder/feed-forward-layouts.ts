@@ -1,5 +1,6 @@
 import {
   type Architecture,
+  EXPERT_BIASES,
   EXPERT_MATRICES,
   EXPERT_TENSORS,
   expertDims,
@@ -7,6 +8,7 @@ import {
   expertsIn,
   GGUF_LINEARS,
   linearDims,
+  ROUTER_BIAS,
   ROUTER_TENSOR,
 } from '@trainyard/transformer';
 
@@ -22,23 +24,35 @@ export interface FeedForwardLayout {
   readonly dense: FusedFeedForward | null;
 }
 
-/** Sizes of one feed-forward, or with those of all experts before them. */
+/** Sizes of one feed-forward; those of all experts have their number before them. */
 interface FusedFeedForward {
-  /** [2 · F, H]; rows of the gate come first */
   readonly gateUp: string;
-  /** [H, F] */
   readonly down: string;
+  /**
+   * `halves`: gateUp [2 · F, H], rows of the gate first; down [H, F]. `turned`: gateUp [H, 2 · F], columns of gate and up
+   * in turns; down [F, H]. `mxfp4`: gateUp [2 · F, H], rows in turns, and down [H, F], in blocks of 32 values with a scale
+   * each; `_blocks` and `_scales` follow the names.
+   */
+  readonly form: 'halves' | 'turned' | 'mxfp4';
 }
 
-/** As transformers 5 holds experts, and some tools save them. */
-const STACKED: FusedFeedForward = { gateUp: 'experts.gate_up_proj', down: 'experts.down_proj' };
+/** Values of a block of MXFP4. */
+export const MXFP4_VALUES = 32;
 
-const inModule = (module: string, { gateUp, down }: FusedFeedForward): FusedFeedForward => ({
+/** As transformers 5 holds experts, and some tools save them. */
+const STACKED: FusedFeedForward = { gateUp: 'experts.gate_up_proj', down: 'experts.down_proj', form: 'halves' };
+
+const inModule = (module: string, { gateUp, down, ...rest }: FusedFeedForward): FusedFeedForward => ({
+  ...rest,
   gateUp: `${module}.${gateUp}`,
   down: `${module}.${down}`,
 });
 
-const FUSED_LINEARS: FusedFeedForward = { gateUp: 'input_linear.weight', down: 'output_linear.weight' };
+const FUSED_LINEARS: FusedFeedForward = {
+  gateUp: 'input_linear.weight',
+  down: 'output_linear.weight',
+  form: 'halves',
+};
 
 export const QWEN3_LAYOUTS: readonly FeedForwardLayout[] = [
   { experts: { router: 'mlp.gate.weight', stacked: null }, dense: null },
@@ -57,6 +71,11 @@ export const GRANITE_LAYOUTS: readonly FeedForwardLayout[] = (
   dense: null,
 }));
 
+export const GPT_OSS_LAYOUTS: readonly FeedForwardLayout[] = (['turned', 'mxfp4'] as const).map((form) => ({
+  experts: { router: 'mlp.router.weight', stacked: { ...inModule('mlp', STACKED), form } },
+  dense: null,
+}));
+
 /** Granite 4 without experts. */
 export const GRANITE_HYBRID_LAYOUTS: readonly FeedForwardLayout[] = [
   { experts: null, dense: inModule('shared_mlp', FUSED_LINEARS) },
@@ -68,30 +87,38 @@ export interface MatrixRows {
   /** Rows of a matrix. */
   readonly of: number;
   readonly first: number;
+  /** Distance to the next one. */
+  readonly step: 1 | 2;
   readonly count: number;
+  /** True if they are columns of the tensor. */
+  readonly areColumns: boolean;
 }
 
+type Numbers = Float32Array | Uint32Array | Uint16Array | Uint8Array;
+
 /** Writes the rows of all matrices one after another. @param from [matrices, of, columns] @param into [matrices, count, columns] */
-export function takeRows(rows: MatrixRows, from: Float32Array, into: Float32Array): void {
-  eachMatrix(rows, from, into, (own, target) => target.set(own));
+export function takeRows<Values extends Numbers>(rows: MatrixRows, from: Values, into: Values): void {
+  eachValue(rows, from.length, (at, place) => (into[place] = from[at]!));
 }
 
 /** Inverse of {@link takeRows}: writes them to their places. */
 export function putRows(rows: MatrixRows, from: Float32Array, into: Float32Array): void {
-  eachMatrix(rows, into, from, (own, source) => own.set(source));
+  eachValue(rows, into.length, (at, place) => (into[at] = from[place]!));
 }
 
-function eachMatrix(
-  { numMatrices, of, first, count }: MatrixRows,
-  whole: Float32Array,
-  rows: Float32Array,
-  visit: (own: Float32Array, rows: Float32Array) => void,
+/** @param visit with the index of a value in the tensor, and among the rows */
+function eachValue(
+  { numMatrices, of, first, step, count, areColumns }: MatrixRows,
+  numValues: number,
+  visit: (at: number, place: number) => void,
 ): void {
-  const columns = whole.length / (numMatrices * of);
+  const columns = numValues / (numMatrices * of);
+  let place = 0;
   for (let matrix = 0; matrix < numMatrices; matrix++) {
-    const start = (matrix * of + first) * columns;
-    const own = whole.subarray(start, start + count * columns);
-    visit(own, rows.subarray(matrix * count * columns, (matrix + 1) * count * columns));
+    const start = matrix * of * columns;
+    for (let row = first; row < first + step * count; row += step)
+      for (let column = 0; column < columns; column++)
+        visit(start + (areColumns ? column * of + row : row * columns + column), place++);
   }
 }
 
@@ -103,6 +130,8 @@ export interface TensorSources {
   readonly dims: readonly number[];
   /** Null: all rows. */
   readonly rows: MatrixRows | null;
+  /** Scales of the blocks of the one tensor, in bytes; null: it has numbers. */
+  readonly scales: { readonly name: string; readonly dims: readonly number[] } | null;
 }
 
 /** @param part of a block, in GGUF @returns null for tensors with one of their own */
@@ -114,36 +143,88 @@ export function feedForwardSources(
   const { experts, hiddenSize } = architecture;
   const path = (name: string) => `model.layers.${layer}.${name}`;
   if (part === ROUTER_TENSOR && experts !== null && ofExperts !== null)
-    return { names: [path(ofExperts.router)], dims: [experts.count, hiddenSize], rows: null };
+    return { names: [path(ofExperts.router)], dims: [experts.count, hiddenSize], rows: null, scales: null };
+  if (part === ROUTER_BIAS && experts !== null && ofExperts !== null)
+    return {
+      names: [path(ofExperts.router.replace(/weight$/, 'bias'))],
+      dims: [experts.count],
+      rows: null,
+      scales: null,
+    };
   for (const matrix of EXPERT_MATRICES) {
     if (part === `${GGUF_LINEARS[matrix]}.weight` && dense !== null)
       return fusedSources(dense, matrix, { ...linearDims(architecture, matrix), count: null, path });
-    if (part !== EXPERT_TENSORS[matrix] || experts === null || ofExperts === null) continue;
+    if (experts === null || ofExperts === null) continue;
+    if (part === EXPERT_BIASES[matrix] && ofExperts.stacked !== null)
+      return biasSources(ofExperts.stacked, matrix, {
+        out: expertDims(architecture, matrix).out,
+        count: experts.count,
+        path,
+      });
+    if (part !== EXPERT_TENSORS[matrix]) continue;
     const { count } = experts;
     const dims = expertDims(architecture, matrix);
     if (ofExperts.stacked !== null) return fusedSources(ofExperts.stacked, matrix, { ...dims, count, path });
     const names = Array.from({ length: count }, (_, expert) => path(`mlp.experts.${expert}.${matrix}_proj.weight`));
-    return { names, dims: [dims.out, dims.in], rows: null };
+    return { names, dims: [dims.out, dims.in], rows: null, scales: null };
   }
   return null;
 }
 
-function fusedSources(
-  { gateUp, down }: FusedFeedForward,
+interface FusedSizes {
+  readonly out: number;
+  /** Null: one feed-forward. */
+  readonly count: number | null;
+  readonly path: (name: string) => string;
+}
+
+/** Rows of a matrix among those of gate and up; null for down. */
+function fusedRows(
+  form: FusedFeedForward['form'],
   matrix: ExpertMatrix,
-  sizes: {
-    readonly out: number;
-    readonly in: number;
-    /** Null: one feed-forward. */
-    readonly count: number | null;
-    readonly path: (name: string) => string;
-  },
+  { out, count }: FusedSizes,
+): MatrixRows | null {
+  const areColumns = form === 'turned';
+  const numMatrices = count ?? 1;
+  if (matrix === 'down') return areColumns ? { numMatrices, of: out, first: 0, step: 1, count: out, areColumns } : null;
+  const isUp = matrix === 'up';
+  return form === 'halves'
+    ? { numMatrices, of: 2 * out, first: isUp ? out : 0, step: 1, count: out, areColumns }
+    : { numMatrices, of: 2 * out, first: isUp ? 1 : 0, step: 2, count: out, areColumns };
+}
+
+function fusedSources(
+  { gateUp, down, form }: FusedFeedForward,
+  matrix: ExpertMatrix,
+  sizes: FusedSizes & { readonly in: number },
 ): TensorSources {
-  const { out, in: columns, count, path } = sizes;
+  const { in: columns, count, path } = sizes;
+  const name = path(matrix === 'down' ? down : gateUp);
+  const rows = fusedRows(form, matrix, sizes);
   const leading = count === null ? [] : [count];
-  if (matrix === 'down') return { names: [path(down)], dims: [...leading, out, columns], rows: null };
-  const rows = { numMatrices: count ?? 1, of: 2 * out, first: matrix === 'gate' ? 0 : out, count: out };
-  return { names: [path(gateUp)], dims: [...leading, 2 * out, columns], rows };
+  const numRows = rows?.of ?? sizes.out;
+  if (form === 'mxfp4') {
+    const dims = [...leading, numRows, columns / MXFP4_VALUES];
+    return {
+      names: [`${name}_blocks`],
+      dims: [...dims, MXFP4_VALUES / 2],
+      rows,
+      scales: { name: `${name}_scales`, dims },
+    };
+  }
+  const dims = form === 'turned' ? [columns, numRows] : [numRows, columns];
+  return { names: [name], dims: [...leading, ...dims], rows, scales: null };
+}
+
+/** [E, 2 · F] of gate and up in turns, and [E, H] of down */
+function biasSources({ gateUp, down }: FusedFeedForward, matrix: ExpertMatrix, sizes: FusedSizes): TensorSources {
+  const rows = matrix === 'down' ? null : { ...fusedRows('mxfp4', matrix, sizes)!, areColumns: false };
+  return {
+    names: [`${sizes.path(matrix === 'down' ? down : gateUp)}_bias`],
+    dims: [sizes.count!, rows?.of ?? sizes.out],
+    rows,
+    scales: null,
+  };
 }
 
 /** Layout of a folder: the first one whose router and experts it has; without any, the first of the family. */

@@ -64,7 +64,8 @@ export function folderConfig(own: Fields): FolderConfig {
   const headSize = whole(fields, 'head_dim', [2, 1024], family.headSize ?? hiddenSize / numHeads);
   if (headSize % 2 !== 0) throw invalid('head_dim', 'even', headSize);
   const numLayers = whole(fields, 'num_hidden_layers', [1, 512]);
-  const hasAttentionBias = family.hasQkvBias || (flag(fields, 'attention_bias') && !inGguf.hasFusedLinears);
+  const hasAttentionBias =
+    family.hasQkvBias || inGguf.hasSinks || (flag(fields, 'attention_bias') && !inGguf.hasFusedLinears);
   const rope = ropeOf(fields);
   // Releases of transformers store these in different places.
   const withRope = { ...fields, ...rope };
@@ -75,7 +76,12 @@ export function folderConfig(own: Fields): FolderConfig {
     family.originalContext === null
       ? null
       : whole(withRope, 'original_max_position_embeddings', [2, 1 << 27], family.originalContext);
-  const ropeScaling = ropeScalingOf(rope, { contextLength, originalContext, rotatedSize });
+  const ropeScaling = ropeScalingOf(rope, {
+    contextLength,
+    originalContext,
+    rotatedSize,
+    yarnIsRounded: inGguf.yarnIsRounded,
+  });
   return {
     architecture: {
       name: family.architecture,
@@ -94,6 +100,7 @@ export function folderConfig(own: Fields): FolderConfig {
       longRope: ropeScaling.kind === 'longrope' ? longRopeOf(ropeScaling) : null,
       hasFusedLinears: inGguf.hasFusedLinears,
       hasAttentionBias,
+      hasSinks: inGguf.hasSinks,
       queryKeyNorm: family.queryKeyNorm,
       hasInterleavedHeads: inGguf.hasInterleavedHeads,
       activation: inGguf.activation,
@@ -139,13 +146,14 @@ function familyOf(fields: Fields): TransformersFamily {
   return family;
 }
 
-const ACTIVATIONS = { silu: 'silu', gelu: 'gelu_pytorch_tanh' } as const;
+const ACTIVATIONS = { silu: 'silu', gelu: 'gelu_pytorch_tanh', clamped: 'silu' } as const;
 
 /** Settings that change the computation, with the values under which it is the family's. */
 function refuseOtherComputations(fields: Fields, { architecture, hasWindows, layerTypes }: TransformersFamily): void {
-  if (isRecord(fields['quantization_config']))
+  const quantization = fields['quantization_config'];
+  if (isRecord(quantization) && !(quantization['quant_method'] === 'mxfp4' && FAMILIES[architecture]!.hasSinks))
     throw unsupportedFolder(
-      `the weights are quantised (${shown(fields['quantization_config']['quant_method'])}); use the repository with F32, F16 or BF16 weights`,
+      `the weights are quantised (${shown(quantization['quant_method'])}); use the repository with F32, F16 or BF16 weights`,
     );
   const supported = ACTIVATIONS[FAMILIES[architecture]!.activation];
   const activation = fields['hidden_activation'] ?? fields['hidden_act'] ?? supported;
@@ -180,26 +188,30 @@ function rotatedSizeOf(fields: Fields, headSize: number, isPartial: boolean): nu
 
 const longRopeOf = ({ originalContext, magnitude }: LongRope): LongRope => ({ originalContext, magnitude });
 
-const yarnOf = ({ factor, originalContext, betaFast, betaSlow }: Yarn): Yarn => ({
+const yarnOf = ({ factor, originalContext, betaFast, betaSlow, isRounded }: Yarn): Yarn => ({
   factor,
   originalContext,
   betaFast,
   betaSlow,
+  isRounded,
 });
 
 /** @throws {ModelFolderError} for yarn that GGUF files have no settings for */
-function readYarn(rope: Fields, contextLength: number): Yarn {
+function readYarn(rope: Fields, { contextLength, yarnIsRounded }: RopeSizes): Yarn {
   const yarn = {
     factor: real(rope, 'factor', [1, 1e6]),
     originalContext: whole(rope, 'original_max_position_embeddings', [1, 1 << 27], contextLength),
     betaFast: real(rope, 'beta_fast', [1e-3, 1e6], 32),
-    betaSlow: real(rope, 'beta_slow', [1e-3, 1e6], 1),
+    betaSlow: real(rope, 'beta_slow', [1e-9, 1e6], 1),
+    isRounded: yarnIsRounded,
   };
   const usual = yarnMagnitude(yarn);
   const stated = real(rope, 'attention_factor', [1e-3, 1e6], usual);
   if (Math.abs(stated - usual) > 1e-4 * usual)
     throw unsupportedFolder(`yarn with an \`attention_factor\` of ${stated} is not supported; supported: ${usual}`);
-  if (rope['truncate'] === false) throw unsupportedFolder('yarn with `truncate`: false is not supported');
+  const isRounded = flag(rope, 'truncate', true);
+  if (isRounded !== yarnIsRounded)
+    throw unsupportedFolder(`yarn with \`truncate\`: ${isRounded} is not supported for this family`);
   for (const name of ['mscale', 'mscale_all_dim'])
     if ((rope[name] ?? 0) !== 0) throw unsupportedFolder(`yarn with \`${name}\` is not supported`);
   return yarn;
@@ -209,6 +221,7 @@ interface RopeSizes {
   readonly contextLength: number;
   readonly originalContext: number | null;
   readonly rotatedSize: number;
+  readonly yarnIsRounded: boolean;
 }
 
 /** @throws {ModelFolderError} for factors of another number, and a magnitude that GGUF converters do not write */
@@ -235,7 +248,7 @@ function readLongRope(rope: Fields, sizes: RopeSizes, original: number): RopeSca
 }
 
 function ropeScalingOf(rope: Fields, sizes: RopeSizes): RopeScaling {
-  const { contextLength, originalContext } = sizes;
+  const { originalContext } = sizes;
   const kind = rope['rope_type'] ?? rope['type'] ?? 'default';
   if (originalContext !== null) {
     // `su` and `yarn` are older names of this family's scaling.
@@ -250,7 +263,7 @@ function ropeScalingOf(rope: Fields, sizes: RopeSizes): RopeScaling {
     case 'linear':
       return { kind: 'linear', factor: real(rope, 'factor', [1e-3, 1e6]) };
     case 'yarn':
-      return { kind: 'yarn', ...readYarn(rope, contextLength) };
+      return { kind: 'yarn', ...readYarn(rope, sizes) };
     case 'llama3': {
       const lowFrequencyFactor = real(rope, 'low_freq_factor', [1e-3, 1e6], 1);
       const highFrequencyFactor = real(rope, 'high_freq_factor', [1e-3, 1e6], 4);

@@ -65,39 +65,133 @@ test('a folder with all experts of a layer in one tensor gives the file of one w
   expect(numCopies).toBe(1);
 });
 
-describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe', 'lfm2'] as const)('a folder of %s', (name) => {
-  const architecture = TINY_ARCHITECTURES[name];
+/** Values of codes without a sign. */
+const FP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
 
-  test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
-    await writeTinyFolder(folder, original, architecture, { type, isTied: name === 'qwen3' });
-    using file = GgufFile.open(await convert());
-    using source = GgufFile.open(original);
-    expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
-    for (const { name: tensor, dims } of source.tensors.values()) {
-      const { type: stored } = file.tensors.get(tensor)!;
-      const isSingle = dims.length === 1 || /\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor);
-      expect([tensor, stored]).toEqual([tensor, isSingle ? 'f32' : type]);
-      const values = source.readF32(tensor);
-      expect(file.readF32(tensor)).toEqual(type === 'f32' ? values : values.map(Math.f16round));
+/** Replaces experts by random ones in MXFP4. @returns values of each matrix by layer, [E, out, in], from the definition */
+function quantiseExperts(damage: (scales: Uint8Array) => void = () => {}): Map<string, Float32Array> {
+  const path = pathOf('model.safetensors');
+  const { hiddenSize: H, numLayers, experts } = TINY_ARCHITECTURES['gpt-oss'];
+  const { count, feedForwardSize: F } = experts!;
+  const all: { name: string; dtype: string; dims: readonly number[]; bytes: Uint8Array }[] = readSafetensors(path)
+    .tensors.values()
+    .filter(({ name }) => !/experts\.(gate_up|down)_proj$/.test(name))
+    .map(({ name, dims, data }) => ({ name, dtype: 'F32', dims, bytes: new Uint8Array(data.buffer) }))
+    .toArray();
+  const values = new Map<string, Float32Array>();
+  let state = 1;
+  const random = (most: number) => (
+    (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0),
+    (state >>> 8) % most
+  );
+  for (let layer = 0; layer < numLayers; layer++)
+    for (const [name, rows, columns] of [
+      ['gate_up_proj', 2 * F, H],
+      ['down_proj', H, F],
+    ] as const) {
+      const numBlocks = (count * rows * columns) / 32;
+      const scales = Uint8Array.from({ length: numBlocks }, () => 124 + random(6));
+      const blocks = Uint8Array.from({ length: 16 * numBlocks }, () => random(256));
+      const plain = Float32Array.from({ length: 32 * numBlocks }, (_, i) => {
+        const pair = blocks[i >> 1]!;
+        const code = i % 2 === 0 ? pair & 15 : pair >> 4;
+        // ggml has no -0.
+        return 0 + (code > 7 ? -1 : 1) * FP4[code & 7]! * 2 ** (scales[i >> 5]! - 127);
+      });
+      const ofRows = (keep: (row: number) => boolean) => plain.filter((_, i) => keep(Math.floor(i / columns) % rows));
+      if (name === 'down_proj') values.set(`blk.${layer}.ffn_down_exps.weight`, plain);
+      else {
+        values.set(
+          `blk.${layer}.ffn_gate_exps.weight`,
+          ofRows((row) => row % 2 === 0),
+        );
+        values.set(
+          `blk.${layer}.ffn_up_exps.weight`,
+          ofRows((row) => row % 2 === 1),
+        );
+      }
+      damage(scales);
+      const prefix = `model.layers.${layer}.mlp.experts.${name}`;
+      const dims = [count, rows, columns / 32];
+      all.push(
+        { name: `${prefix}_blocks`, dtype: 'U8', dims: [...dims, 16], bytes: blocks },
+        { name: `${prefix}_scales`, dtype: 'U8', dims, bytes: scales },
+      );
     }
+  let end = 0;
+  const header = all.map(({ name, dtype, dims, bytes }) => {
+    const start = end;
+    end += bytes.length;
+    return [name, { dtype, shape: dims, data_offsets: [start, end] }] as const;
   });
+  const json = Buffer.from(JSON.stringify(Object.fromEntries(header)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  writeFileSync(path, Buffer.concat([length, json, ...all.map(({ bytes }) => bytes)]));
+  const config = readJson<object>('config.json');
+  writeJson('config.json', { ...config, quantization_config: { quant_method: 'mxfp4' } });
+  return values;
+}
 
-  test('has the metadata and the vocabulary of that file', async () => {
-    await writeTinyFolder(folder, original, architecture);
-    using file = GgufFile.open(await convert());
-    using source = GgufFile.open(original);
-    const optional =
-      {
-        llama: /^general\.license$/,
-        granitemoe: /^general\.license$|\.attention\.(key|value)_length$/,
-      }[name as string] ?? /^general\.license$|\.(vocab_size|rope\.dimension_count)$/;
-    for (const [key, value] of source.metadata) {
-      if (optional.test(key)) continue;
-      const expected = { 'general.name': 'tiny' }[key] ?? value;
-      expect([key, file.metadata.get(key)]).toEqual([key, expected]);
-    }
-  });
+test('experts in MXFP4 keep their values and their size', async () => {
+  await writeTinyFolder(folder, original, TINY_ARCHITECTURES['gpt-oss']);
+  const values = quantiseExperts();
+  using file = GgufFile.open(await convert());
+  expect(values.size).toBe(3 * TINY_ARCHITECTURES['gpt-oss'].numLayers);
+  for (const [name, expected] of values) {
+    const { type, sizeBytes } = file.tensors.get(name)!;
+    expect([name, type, sizeBytes]).toEqual([name, 'mxfp4', (17 * expected.length) / 32]);
+    expect(file.readF32(name)).toEqual(expected);
+  }
 });
+
+test('experts in MXFP4 whose values are not finite are refused', async () => {
+  await writeTinyFolder(folder, original, TINY_ARCHITECTURES['gpt-oss']);
+  quantiseExperts((scales) => (scales[3] = 255));
+  await expect(convert()).rejects.toThrow(
+    'the tensor model.layers.0.mlp.experts.gate_up_proj_scales has a scale of NaN or infinite values',
+  );
+  writeJson('config.json', { ...readJson<object>('config.json'), quantization_config: { quant_method: 'gptq' } });
+  await expect(convert()).rejects.toThrow('the weights are quantised ("gptq")');
+});
+
+describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe', 'lfm2', 'gpt-oss'] as const)(
+  'a folder of %s',
+  (name) => {
+    const architecture = TINY_ARCHITECTURES[name];
+
+    test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
+      await writeTinyFolder(folder, original, architecture, { type, isTied: name === 'qwen3' });
+      using file = GgufFile.open(await convert());
+      using source = GgufFile.open(original);
+      expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
+      for (const { name: tensor, dims } of source.tensors.values()) {
+        const { type: stored } = file.tensors.get(tensor)!;
+        const isSingle = dims.length === 1 || /\.bias$|\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor);
+        expect([tensor, stored]).toEqual([tensor, isSingle ? 'f32' : type]);
+        const values = source.readF32(tensor);
+        expect(file.readF32(tensor)).toEqual(type === 'f32' ? values : values.map(Math.f16round));
+      }
+    });
+
+    test('has the metadata and the vocabulary of that file', async () => {
+      await writeTinyFolder(folder, original, architecture);
+      using file = GgufFile.open(await convert());
+      using source = GgufFile.open(original);
+      const optional =
+        {
+          llama: /^general\.license$/,
+          granitemoe: /^general\.license$|\.attention\.(key|value)_length$/,
+          'gpt-oss': /^general\.license$|\.(vocab_size|rope\.dimension_count|attention\.sliding_window_pattern)$/,
+        }[name as string] ?? /^general\.license$|\.(vocab_size|rope\.dimension_count)$/;
+      for (const [key, value] of source.metadata) {
+        if (optional.test(key)) continue;
+        const expected = { 'general.name': 'tiny' }[key] ?? value;
+        expect([key, file.metadata.get(key)]).toEqual([key, expected]);
+      }
+    });
+  },
+);
 
 describe('a folder of lfm2', () => {
   const writeLfm2 = (change: object) => {

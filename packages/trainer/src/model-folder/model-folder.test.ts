@@ -96,6 +96,11 @@ function changeGranite4(values: Readonly<Record<string, unknown>>): void {
   });
 }
 
+/** The same for gpt-oss. */
+function changeGptOss(values: Readonly<Record<string, unknown>>): void {
+  change('config.json', { model_type: 'gpt_oss', architectures: ['GptOssForCausalLM'], ...values });
+}
+
 const HEAD = 'lm_head.weight';
 const QUERY = 'model.layers.1.self_attn.q_proj.weight';
 
@@ -137,6 +142,26 @@ test.each<[string, () => void, RegExp]>([
     'Granite 4 with the names of Granite 3',
     () => changeGranite4({}),
     /lack the tensor model\.layers\.0\.shared_mlp\.input_linear\.weight/,
+  ],
+  [
+    'gpt-oss with another limit of the gate',
+    () => changeGptOss({ swiglu_limit: 10 }),
+    /`swiglu_limit` is 10; only 7 is supported/,
+  ],
+  [
+    'gpt-oss with rounded yarn',
+    () => changeGptOss({ rope_scaling: { rope_type: 'yarn', factor: 4 } }),
+    /yarn with `truncate`: true is not supported for this family/,
+  ],
+  [
+    'gpt-oss with windows in other layers',
+    () => changeGptOss({ layer_types: ['sliding_attention', 'full_attention', 'full_attention'] }),
+    /layers with a sliding window in another order/,
+  ],
+  [
+    'gpt-oss without biases',
+    () => changeGptOss({ head_dim: 8, num_local_experts: 2, num_experts_per_tok: 1, tie_word_embeddings: false }),
+    /the weights lack the tensor model\.layers\.0\.self_attn\.q_proj\.bias/,
   ],
   ['a family like a property', () => change('config.json', { model_type: 'constructor' }), /family "constructor"/],
   [

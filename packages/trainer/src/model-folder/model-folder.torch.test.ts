@@ -62,6 +62,7 @@ test.each([
   ['granitemoe', 'smollm', 'bf16', false],
   ['granite4', 'llama-bpe', 'bf16', false],
   ['granite4 without rope', 'llama-bpe', 'f32', false],
+  ['gpt-oss', 'gpt-4o', 'bf16', false],
   ['smollm3', 'llama-bpe', 'bf16', false],
   ['olmo2', 'llama-bpe', 'bf16', false],
   ['olmo3', 'llama-bpe', 'bf16', false],

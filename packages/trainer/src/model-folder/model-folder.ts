@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import { type GgufTensorShape, type GgufWritableValue, shown } from '@trainyard/native';
+import { type GgufTensorShape, type GgufWritableValue, shown, storedBytes } from '@trainyard/native';
 import { ROPE_FACTORS } from '@trainyard/transformer';
 import { chatTemplates, TEMPLATE_FILES } from './chat-templates.ts';
 import { type FolderConfig, readFolderConfig } from './folder-config.ts';
@@ -8,7 +8,7 @@ import type { SourceFile } from './model-copy.ts';
 import { ModelFolderError, unsupportedFolder } from './model-folder-error.ts';
 import { modelMetadata, ropeFactors } from './model-metadata.ts';
 import { INDEX_FILE, shardNames, SINGLE_FILE, Shards, type ShardTensor } from './shards.ts';
-import { storedType, tensorBytes } from './tensor-bytes.ts';
+import { mxfp4Bytes, numberType, storedType, tensorBytes } from './tensor-bytes.ts';
 import { isIgnoredTensor, type TableTensor, tensorTable } from './tensor-table.ts';
 import { TOKENIZER_FILES, tokenizerMetadata } from './tokenizer-metadata.ts';
 
@@ -47,7 +47,7 @@ export class ModelFolder implements Disposable {
       config.architecture.name,
     );
     // The largest matrix is the embedding.
-    const type = stored[0]![1][0]!.entry.dtype;
+    const type = numberType(stored[0]![1][0]!.entry);
     this.metadata = { ...modelMetadata(config, folderLabel(files.directory), type), ...vocabulary };
     this.tensors = [...ropeTensors(config), ...stored.map(([tensor, places]) => folderTensor(tensor, places))];
     this.#shards = shards;
@@ -104,16 +104,20 @@ function matched(
   family: string,
 ): (readonly [TableTensor, readonly ShardTensor[]])[] {
   const stored = table.map((tensor) => {
-    const { names, dims } = tensor.sources;
-    const places = names.map((source) => {
+    const { names, dims, scales } = tensor.sources;
+    const placeOf = (source: string, needed: readonly number[]): ShardTensor => {
       const place = tensors.get(source);
       if (place === undefined) throw new ModelFolderError(`the weights lack the tensor ${source} of a ${family} model`);
-      if (place.entry.dims.join() !== dims.join())
+      if (place.entry.dims.join() !== needed.join())
         throw new ModelFolderError(
-          `the tensor ${source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${dims.join(', ')}]`,
+          `the tensor ${source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${needed.join(', ')}]`,
         );
+      if (scales !== null && place.entry.dtype !== 'U8')
+        throw new ModelFolderError(`the tensor ${source} is ${place.entry.dtype}, and must be U8`);
       return place;
-    });
+    };
+    const places = names.map((source) => placeOf(source, dims));
+    if (scales !== null) return [tensor, [...places, placeOf(scales.name, scales.dims)]] as const;
     const [first] = places;
     const other = places.find(({ entry }) => entry.dtype !== first!.entry.dtype);
     if (other !== undefined)
@@ -123,7 +127,10 @@ function matched(
     return [tensor, places] as const;
   });
   // A tied head may be stored as well; it is the embedding.
-  const known = new Set([...table.flatMap(({ sources }) => sources.names), 'lm_head.weight']);
+  const known = new Set([
+    ...table.flatMap(({ sources: { names, scales } }) => (scales === null ? names : [...names, scales.name])),
+    'lm_head.weight',
+  ]);
   const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name));
   if (other !== undefined)
     throw unsupportedFolder(`the weights have the tensor ${shown(other)}, which no ${family} model has`);
@@ -133,12 +140,16 @@ function matched(
 function folderTensor(tensor: TableTensor, places: readonly ShardTensor[]): FolderTensor {
   const { name, dims } = tensor;
   const type = storedType(tensor, places[0]!);
+  const numValues = dims.reduce((product, dim) => product * dim, 1);
   return {
     name,
     dims: dims.toReversed(),
     type,
-    sizeBytes: dims.reduce((product, dim) => product * dim, type === 'f32' ? 4 : 2),
-    bytes: () => places.values().flatMap((place) => tensorBytes(tensor, place)),
+    sizeBytes: storedBytes(type, numValues),
+    bytes: () =>
+      type === 'mxfp4'
+        ? mxfp4Bytes(tensor, places[0]!, places[1]!)
+        : places.values().flatMap((place) => tensorBytes(tensor, place)),
   };
 }
 

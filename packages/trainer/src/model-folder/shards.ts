@@ -100,7 +100,7 @@ function missingWeights({ names }: FolderFiles): ModelFolderError {
 function openShard(files: FolderFiles, name: string): SafetensorsReader {
   const path = files.pathOf(name);
   try {
-    return SafetensorsReader.open(path);
+    return SafetensorsReader.open(path, true);
   } catch (error) {
     throw error instanceof TrainerError ? inFolder(error, path, name) : error;
   }

@@ -1,6 +1,7 @@
 import type { SafetensorsDtype } from '../checkpoint/safetensors-reader.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 import type { ShardTensor } from './shards.ts';
+import { type MatrixRows, MXFP4_VALUES, takeRows } from './feed-forward-layouts.ts';
 import type { TableTensor } from './tensor-table.ts';
 
 const PIECE_BYTES = 4 << 20;
@@ -10,10 +11,17 @@ export const STORED_TYPES = { F32: 'f32', F16: 'f16', BF16: 'bf16' } as const;
 
 /** Type in the GGUF file. */
 export function storedType(
-  { isSinglePrecision }: TableTensor,
+  { isSinglePrecision, sources }: TableTensor,
   { entry }: ShardTensor,
-): (typeof STORED_TYPES)[SafetensorsDtype] {
-  return isSinglePrecision ? 'f32' : STORED_TYPES[entry.dtype];
+): (typeof STORED_TYPES)[SafetensorsDtype] | 'mxfp4' {
+  if (sources.scales !== null) return 'mxfp4';
+  return isSinglePrecision ? 'f32' : STORED_TYPES[numberType(entry)];
+}
+
+/** Type of a tensor that has numbers. @throws {ModelFolderError} */
+export function numberType({ name, dtype }: ShardTensor['entry']): SafetensorsDtype {
+  if (dtype !== 'U8') return dtype;
+  throw new ModelFolderError(`the tensor ${name} is U8, and must be F32, F16 or BF16`);
 }
 
 /**
@@ -25,29 +33,87 @@ export function storedType(
 export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor): Generator<Uint8Array> {
   const { interleavedHeads: heads } = tensor;
   const { name: source, dims } = entry;
+  const dtype = numberType(entry);
+  const { rows } = tensor.sources;
   if (tensor.isSinglePrecision) {
-    const values = reader.readF32(entry.name);
+    const all = reader.readF32(entry.name);
+    const values = rows === null ? all : new Float32Array((all.length / rows.of) * rows.count);
+    if (rows !== null) takeRows(rows, all, values);
     if (tensor.offset !== 0) values.forEach((value, i) => (values[i] = value + tensor.offset));
     const bytes = new Uint8Array(values.buffer);
     requireFinite(bytes, 'F32', source);
     yield heads === null ? bytes : interleaved(bytes, heads, bytes.length / dims[0]!);
     return;
   }
-  if (tensor.sources.rows !== null) {
-    const { numMatrices, of, first, count } = tensor.sources.rows;
-    const matrixBytes = (entry.end - entry.start) / numMatrices;
-    for (const matrix of reader.pieces(entry.name, matrixBytes)) {
-      requireFinite(matrix, entry.dtype, source);
-      yield matrix.subarray((first / of) * matrixBytes, ((first + count) / of) * matrixBytes);
+  if (rows !== null) {
+    for (const matrix of reader.pieces(entry.name, (entry.end - entry.start) / rows.numMatrices)) {
+      requireFinite(matrix, dtype, source);
+      yield rowsOfMatrix(matrix, dtype, rows);
     }
     return;
   }
   const rowBytes = (entry.end - entry.start) / dims[0]!;
   const headBytes = heads === null ? null : (rowBytes * dims[0]!) / heads;
   for (const piece of reader.pieces(entry.name, headBytes ?? PIECE_BYTES)) {
-    requireFinite(piece, entry.dtype, source);
+    requireFinite(piece, dtype, source);
     yield headBytes === null ? piece : interleaved(piece, 1, rowBytes);
   }
+}
+
+function rowsOfMatrix(
+  { buffer, byteOffset, length }: Uint8Array<ArrayBuffer>,
+  dtype: SafetensorsDtype,
+  rows: MatrixRows,
+): Uint8Array {
+  const size = dtype === 'F32' ? 4 : 2;
+  const into = new ArrayBuffer((length / rows.of) * rows.count);
+  const one = { ...rows, numMatrices: 1 };
+  if (size === 4) takeRows(one, new Uint32Array(buffer, byteOffset, length / 4), new Uint32Array(into));
+  else takeRows(one, new Uint16Array(buffer, byteOffset, length / 2), new Uint16Array(into));
+  return new Uint8Array(into);
+}
+
+const BLOCK_BYTES = MXFP4_VALUES / 2;
+/** Exponents above it make the largest value of a block, 6 · 2^(e - 127), infinite in single precision. */
+const MOST_EXPONENT = 252;
+
+/**
+ * Blocks of MXFP4 in ggml's layout: a scale, then sixteen bytes whose lower halves are the first sixteen values. In the
+ * folder each byte has two neighbours, the first in its lower half, and scales are apart.
+ *
+ * @throws {ModelFolderError} for scales whose values are not finite, with the tensor's name
+ */
+export function* mxfp4Bytes({ sources }: TableTensor, blocks: ShardTensor, scales: ShardTensor): Generator<Uint8Array> {
+  const { dims, rows } = sources;
+  const numMatrices = dims[0]!;
+  const pieces = ({ entry, reader }: ShardTensor) => reader.pieces(entry.name, (entry.end - entry.start) / numMatrices);
+  const ofScales = pieces(scales);
+  for (const matrix of pieces(blocks)) {
+    const exponents = ofScales.next().value as Uint8Array;
+    if (exponents.some((exponent) => exponent > MOST_EXPONENT))
+      throw new ModelFolderError(
+        `the tensor ${scales.entry.name} has a scale of NaN or infinite values: the weights are damaged, download them again`,
+      );
+    const stored = new Uint8Array(exponents.length * (1 + BLOCK_BYTES));
+    for (let block = 0; block < exponents.length; block++)
+      writeBlock(exponents[block]!, matrix.subarray(block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES), {
+        into: stored,
+        at: block * (1 + BLOCK_BYTES),
+      });
+    if (rows === null) {
+      yield stored;
+      continue;
+    }
+    const own = new Uint8Array((stored.length / rows.of) * rows.count);
+    takeRows({ ...rows, numMatrices: 1 }, stored, own);
+    yield own;
+  }
+}
+
+function writeBlock(scale: number, pairs: Uint8Array, { into, at }: { into: Uint8Array; at: number }): void {
+  const valueAt = (i: number): number => (i % 2 === 0 ? pairs[i >> 1]! & 15 : pairs[i >> 1]! >> 4);
+  into[at] = scale;
+  for (let i = 0; i < BLOCK_BYTES; i++) into[at + 1 + i] = valueAt(i) | (valueAt(i + BLOCK_BYTES) << 4);
 }
 
 /** Row j + i·D/2 of each head becomes its row 2j + i. */

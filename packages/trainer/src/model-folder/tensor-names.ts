@@ -28,6 +28,7 @@ const linearParts = (linears: readonly LinearName[]): Readonly<Record<string, st
 const PARTS: Readonly<Record<string, string>> = {
   ...linearParts(LINEAR_NAMES),
   attn_norm: 'input_layernorm',
+  attn_sinks: 'self_attn.sinks',
   attn_q_norm: 'self_attn.q_norm',
   attn_k_norm: 'self_attn.k_norm',
   ffn_norm: 'post_attention_layernorm',
@@ -81,6 +82,8 @@ export function huggingFaceName(ggufName: string, architecture: NameTraits): str
   if (outer !== undefined) return outer;
   const [, layer, part, kind] = /^blk\.(\d+)\.([\w.]+)\.(weight|bias)$/.exec(ggufName) ?? [];
   const inner = part === undefined ? undefined : partsOf(architecture)[part];
+  // Sinks are a parameter of their module.
+  if (part === 'attn_sinks') return `model.layers.${layer}.${inner}`;
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(
     'trainer.architecture_unsupported',

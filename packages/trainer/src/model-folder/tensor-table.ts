@@ -1,6 +1,7 @@
 import {
   type Architecture,
   CONVOLUTION_TENSOR,
+  EXPERT_BIASES,
   EXPERT_MATRICES,
   EXPERT_TENSORS,
   expertDims,
@@ -11,10 +12,12 @@ import {
   linearDims,
   type LinearName,
   linearsIn,
-  NORM_TENSORS,
+  normTensorsOf,
   parentModule,
   queryKeyNormWidth,
+  ROUTER_BIAS,
   ROUTER_TENSOR,
+  SINKS_TENSOR,
 } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
 import {
@@ -85,14 +88,15 @@ export function tensorSources(
     layout === undefined || part === undefined
       ? null
       : feedForwardSources(architecture, layout, { layer: Number(layer), part });
-  return (
-    ofFeedForward ?? { names: [huggingFaceName(name, architecture)], dims: huggingFaceDims(name, dims), rows: null }
-  );
+  if (ofFeedForward !== null) return ofFeedForward;
+  return { names: [huggingFaceName(name, architecture)], dims: huggingFaceDims(name, dims), rows: null, scales: null };
 }
 
 /** @param name in GGUF */
 export const isSinglePrecision = (name: string, dims: readonly number[]): boolean =>
-  dims.length === 1 || [ROUTER_TENSOR, CONVOLUTION_TENSOR].some((part) => name.endsWith(`.${part}`));
+  dims.length === 1 ||
+  !name.endsWith('.weight') ||
+  [ROUTER_TENSOR, CONVOLUTION_TENSOR].some((part) => name.endsWith(`.${part}`));
 
 interface BlockTensor {
   readonly part: string;
@@ -118,11 +122,13 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
         const bias = hasBias(linear) ? [{ part: `${part}.bias`, dims: [out], ...own }] : [];
         return [{ part: `${part}.weight`, dims: [out, inputs], ...own }, ...bias];
       });
+  const names = normTensorsOf(FAMILIES[architecture.name]!);
   const norm = (place: 'before' | 'after', of: 'attention' | 'feedForward') =>
-    norms[place] ? [{ part: `${NORM_TENSORS[place][of]}.weight`, dims: [hidden] }] : [];
+    norms[place] ? [{ part: `${names[place][of]}.weight`, dims: [hidden] }] : [];
   return [
     ...norm('before', 'attention'),
     ...linears(['self_attn', 'conv'], (linear) => (linear === 'o' ? biases.output : biases.qkv)),
+    ...(architecture.hasSinks ? [{ part: SINKS_TENSOR, dims: [numHeads] }] : []),
     ...(isConvolution ? [{ part: CONVOLUTION_TENSOR, dims: [hidden, architecture.convolution!.size] }] : []),
     ...(architecture.queryKeyNorm === null || isConvolution
       ? []
@@ -139,10 +145,18 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
 }
 
 function expertTensors(architecture: Architecture): BlockTensor[] {
-  const { count } = architecture.experts!;
+  const { count, hasBiases } = architecture.experts!;
   const matrices = EXPERT_MATRICES.map((matrix) => {
     const { out, in: inputs } = expertDims(architecture, matrix);
     return { part: EXPERT_TENSORS[matrix], dims: [count, out, inputs] };
   });
-  return [{ part: ROUTER_TENSOR, dims: [count, architecture.hiddenSize] }, ...matrices];
+  const biases = EXPERT_MATRICES.map((matrix) => ({
+    part: EXPERT_BIASES[matrix],
+    dims: [count, expertDims(architecture, matrix).out],
+  }));
+  return [
+    { part: ROUTER_TENSOR, dims: [count, architecture.hiddenSize] },
+    ...matrices,
+    ...(hasBiases ? [{ part: ROUTER_BIAS, dims: [count] }, ...biases] : []),
+  ];
 }

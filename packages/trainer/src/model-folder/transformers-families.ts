@@ -7,9 +7,11 @@ import {
   periodOf,
   type WindowedLayers,
 } from '@trainyard/transformer';
+import { shown } from '@trainyard/native';
 import { CONFIG_FILE, decimal, type Fields, flag, invalid, real, whole } from './config-fields.ts';
 import {
   type FeedForwardLayout,
+  GPT_OSS_LAYOUTS,
   GRANITE_HYBRID_LAYOUTS,
   GRANITE_LAYOUTS,
   QWEN3_LAYOUTS,
@@ -146,7 +148,10 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     architecture: 'granitemoe',
     className: 'GraniteMoeForCausalLM',
     feedForwardLayouts: GRANITE_LAYOUTS,
-    traits: (fields) => ({ ...graniteScales(fields), experts: graniteExperts(fields) }),
+    traits: (fields) => ({
+      ...graniteScales(fields),
+      experts: localExperts(fields, { count: 8, used: 2, hasBiases: false }),
+    }),
     fields: (architecture) => ({
       ...GRANITE.fields(architecture),
       intermediate_size: architecture.experts!.feedForwardSize,
@@ -161,6 +166,24 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     feedForwardSize: 'shared_intermediate_size',
     feedForwardLayouts: GRANITE_HYBRID_LAYOUTS,
     traits: graniteHybridTraits,
+  },
+  gpt_oss: {
+    ...LLAMA,
+    architecture: 'gpt-oss',
+    className: 'GptOssForCausalLM',
+    hasWindows: true,
+    headSize: 64,
+    feedForwardLayouts: GPT_OSS_LAYOUTS,
+    traits: gptOssTraits,
+    fields: (architecture) => ({
+      hidden_act: 'silu',
+      attention_bias: true,
+      num_local_experts: architecture.experts!.count,
+      num_experts_per_tok: architecture.experts!.used,
+      swiglu_limit: 7,
+      sliding_window: architecture.window?.tokens ?? null,
+      layer_types: layerTypes(architecture),
+    }),
   },
   olmo2: {
     ...LLAMA,
@@ -356,6 +379,7 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
     used: whole(fields, 'num_experts_per_tok', [1, count], 8),
     feedForwardSize: whole(fields, 'moe_intermediate_size', [1, 1 << 20], 768),
     normalisesShares: flag(fields, 'norm_topk_prob'),
+    hasBiases: false,
     denseLayers: Array.from({ length: numLayers }, (_, layer) => layer).filter(
       (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
     ),
@@ -363,14 +387,31 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
 }
 
 /** Shares of the chosen experts always sum to 1. */
-function graniteExperts(fields: Fields): Experts {
-  const count = whole(fields, 'num_local_experts', [1, 4096], 8);
+function localExperts(
+  fields: Fields,
+  defaults: { readonly count: number; readonly used: number; readonly hasBiases: boolean },
+): Experts {
+  const count = whole(fields, 'num_local_experts', [1, 4096], defaults.count);
   return {
     count,
-    used: whole(fields, 'num_experts_per_tok', [1, count], 2),
+    used: whole(fields, 'num_experts_per_tok', [1, count], defaults.used),
     feedForwardSize: whole(fields, 'intermediate_size', [1, 1 << 20]),
     normalisesShares: true,
+    hasBiases: defaults.hasBiases,
     denseLayers: [],
+  };
+}
+
+function gptOssTraits(fields: Fields, numLayers: number): Partial<Architecture> {
+  for (const [name, only] of [
+    ['swiglu_limit', 7],
+    ['swiglu_alpha', 1.702],
+  ] as const)
+    if ((fields[name] ?? only) !== only)
+      throw unsupportedFolder(`\`${name}\` is ${shown(fields[name])}; only ${only} is supported`);
+  return {
+    window: windowOf({ sliding_window: 128, ...fields }, numLayers, { period: 2, ropeBase: null }),
+    experts: localExperts(fields, { count: 128, used: 4, hasBiases: true }),
   };
 }
 

@@ -30,6 +30,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   longRope: null,
   hasFusedLinears: false,
   hasAttentionBias: false,
+  hasSinks: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',

@@ -23,19 +23,23 @@ import { gradients } from '../graph/autodiff.ts';
 import type { Value } from '../graph/graph.ts';
 import {
   add,
+  clampedGate,
   concat,
   constant,
   gatherRows,
   gelu,
   input,
+  log,
   matmul,
   mul,
   product,
+  reduceMax,
   reduceSum,
   reshape,
   rmsNorm,
   rope,
   saved,
+  sigmoid,
   silu,
   slice,
   softmax,
@@ -55,7 +59,13 @@ export type Outputs = Readonly<Record<string, Value>>;
 
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
+export const outputBiasName = 'o.bias';
+/** Scores of the sinks, [kvHeads, G, 1, 1]. */
+export const SINKS_NAME = 'sinks';
 export const ROUTER_NAME = 'router.weight';
+export const ROUTER_BIAS_NAME = 'router.bias';
+/** Bias of a matrix of an expert. */
+export const expertBiasName = (matrix: ExpertMatrix) => `${matrix}.bias`;
 /** RMS norm before the linear layers that read it. */
 export const inputNormName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 /** RMS norm of the output of attention or feed-forward. */
@@ -131,10 +141,15 @@ export class BlockGraph {
     return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
   }
 
-  /** Like {@link normalised}: x and y [T, H], and a norm [H] of outputs if they have one → sum [T, H]. */
-  outputSum(): Outputs {
+  /** Like {@link normalised}: x and y [T, H], and a norm [H] and a bias [H] of outputs if they have one → sum [T, H]. */
+  outputSum(of: 'attention' | 'feedForward'): Outputs {
     const rows = (name: string) => input(name, ['T', this.#architecture.hiddenSize]);
-    return { sum: this.#outputSum(rows('x'), rows('y'), 'norm') };
+    const y = of === 'attention' ? this.#biasedOutput(rows('y')) : rows('y');
+    return { sum: this.#outputSum(rows('x'), y, 'norm') };
+  }
+
+  #biasedOutput(y: Value): Value {
+    return this.#architecture.hasSinks ? add(y, input(outputBiasName, [this.#architecture.hiddenSize])) : y;
   }
 
   /** Like {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as in {@link attentionInput}. */
@@ -273,7 +288,19 @@ export class BlockGraph {
       transpose(gatherRows(input(name, ['T', numKvHeads, 1, headSize]), keys), [1, 2, 0, 3]);
     const [k, v] = [visible('k'), visible('v')];
     const scores = reshape(matmul(q, k, { transposeB: true, scale }), [numKvHeads, this.#groupSize, 'Q', 'K']);
-    return { q, k, v, probabilities: softmax(add(scores, input('mask', ['Q', 'K']))), scale };
+    return { q, k, v, probabilities: this.#probabilities(add(scores, input('mask', ['Q', 'K']))), scale };
+  }
+
+  /**
+   * Softmax over keys and the sink, if there is one: that over keys, times the keys' share, sigmoid(logsumexp - sink).
+   * The largest probability is 1 / Σ exp(score - largest score). The sink has no value, so backward is as without it.
+   */
+  #probabilities(scores: Value): Value {
+    const amongKeys = softmax(scores);
+    if (!this.#architecture.hasSinks) return amongKeys;
+    const sinks = input(SINKS_NAME, [this.#architecture.numKvHeads, this.#groupSize, 1, 1]);
+    const logSum = sub(reduceMax(scores, [-1]), log(reduceMax(amongKeys, [-1])));
+    return mul(amongKeys, sigmoid(sub(logSum, sinks)));
   }
 
   get #groupSize(): number {
@@ -323,7 +350,7 @@ export class BlockGraph {
     const x = input('x', ['T', this.#architecture.hiddenSize]);
     const o = input('o', ['T', projectionDims(this.#architecture, of).in]);
     const fromAttention = this.#project(o, of, isPlain ? x : null);
-    const attended = fromAttention.outputs[of]!;
+    const attended = this.#biasedOutput(fromAttention.outputs[of]!);
     const x2 = saved('x2', isPlain ? attended : this.#outputSum(x, attended, outputNormName('attention')));
     return { x, o, x2, h: this.#normalise(x2, 'feedForward'), isPlain, fromAttention };
   }
@@ -357,13 +384,17 @@ export class BlockGraph {
     const { hiddenSize, experts } = this.#architecture;
     const attended = this.#attended();
     const router = input(ROUTER_NAME, [experts!.count, hiddenSize]);
-    return { ...attended, scores: matmul(attended.h, router, { transposeB: true }) };
+    const scores = matmul(attended.h, router, { transposeB: true });
+    return {
+      ...attended,
+      scores: experts!.hasBiases ? add(scores, input(ROUTER_BIAS_NAME, [experts!.count])) : scores,
+    };
   }
 
   /** Graph of one expert: x [T, H] → gate and up [T, F], from which backward can start, and y [T, H]. */
   expert(): { gate: Value; up: Value; y: Value } {
     const { gate, up, activated } = this.#expert();
-    return { gate, up, y: matmul(activated, this.#expertWeight('down'), { transposeB: true }) };
+    return { gate, up, y: this.#expertProduct(activated, 'down') };
   }
 
   /** Graph of saved gate and up, shares [T, 1], and ∂(sum over experts) [T, H] → ∂x [T, H] and ∂shares [T, 1]. */
@@ -373,18 +404,29 @@ export class BlockGraph {
     const dActivated = matmul(dy, this.#expertWeight('down'));
     const scaled = mul(dActivated, input('shares', ['T', 1]));
     const [dx] = gradients(new Map([[activated, scaled]]), [x]);
+    const ofProduct = reduceSum(mul(dActivated, activated), [-1]);
+    const bias = this.#expertBias('down');
     return {
       [gradientName('x')]: dx!,
-      [gradientName('shares')]: reduceSum(mul(dActivated, activated), [-1]),
+      [gradientName('shares')]: bias === null ? ofProduct : add(ofProduct, reduceSum(mul(dy, bias), [-1])),
     };
   }
 
   #expert() {
     const x = input('x', ['T', this.#architecture.hiddenSize]);
-    const [gate, up] = (['gate', 'up'] as const).map((name) =>
-      saved(name, matmul(x, this.#expertWeight(name), { transposeB: true })),
-    );
+    const [gate, up] = (['gate', 'up'] as const).map((name) => saved(name, this.#expertProduct(x, name)));
     return { x, gate: gate!, up: up!, activated: this.#gated(gate!, up!) };
+  }
+
+  #expertProduct(x: Value, name: ExpertMatrix): Value {
+    const y = matmul(x, this.#expertWeight(name), { transposeB: true });
+    const bias = this.#expertBias(name);
+    return bias === null ? y : add(y, bias);
+  }
+
+  #expertBias(name: ExpertMatrix): Value | null {
+    const { experts } = this.#architecture;
+    return experts!.hasBiases ? input(expertBiasName(name), [expertDims(this.#architecture, name).out]) : null;
   }
 
   #expertWeight(name: ExpertMatrix): Value {
@@ -467,7 +509,9 @@ export class BlockGraph {
   }
 
   #gated(gate: Value, up: Value): Value {
-    return mul(this.#architecture.activation === 'gelu' ? gelu(gate) : silu(gate), up);
+    const { activation } = this.#architecture;
+    if (activation === 'clamped') return clampedGate(gate, up);
+    return mul(activation === 'gelu' ? gelu(gate) : silu(gate), up);
   }
 
   /** x + scale · norm(y) */

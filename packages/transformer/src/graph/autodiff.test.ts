@@ -4,6 +4,8 @@ import type { Value } from './graph.ts';
 import {
   add,
   broadcast,
+  clampedGate,
+  clip,
   concat,
   constant,
   gelu,
@@ -106,6 +108,8 @@ const CASES: readonly [string, Value, readonly Value[]][] = [
   ['softmax', softmax(cube), [cube]],
   ['silu', silu(a), [a]],
   ['gelu', gelu(a), [a]],
+  ['clip', clip(a, -0.4, 0.3), [a]],
+  ['clampedGate', clampedGate(a, b), [a, b]],
   ['concat', mul(concat([a, column, b]), input('t', [3, 9])), [a, column, b]],
   ['rmsNorm', mul(rmsNorm(a, row, 1e-5), b), [a, b]],
   ['rope', mul(rope(heads, cos, sin), input('t', [1, 3, 8])), [heads]],

@@ -8,6 +8,7 @@ import {
   add,
   constant,
   inverseRms,
+  isWithin,
   matmul,
   mul,
   product,
@@ -90,6 +91,8 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
       const gate = sigmoid(a);
       return mul(dy, add(gate, mul(silu(a), sub(constant(1), gate))));
     }
+    case 'clip':
+      return mul(dy, isWithin(a, operation.least, operation.most));
     case 'concat': {
       const start = node.inputs.slice(0, index).reduce((sum, x) => sum + Number(x.shape.at(-1)), 0);
       return slice(dy, start, start + Number(target.at(-1)));
@@ -128,6 +131,7 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
     case 'reduceSum':
     case 'reduceMax':
     case 'gatherRows':
+    case 'isWithin':
     case 'inverseRms':
     case 'slice':
     case 'log':

@@ -169,6 +169,11 @@ class Emitter {
         return this.node('Softmax', inputs, { axis: { int: -1 } });
       case 'silu':
         return this.node('Mul', [a, this.node('Sigmoid', [a])]);
+      case 'clip':
+        return this.#clip(a, operation);
+      case 'isWithin':
+        // FLOAT of TensorProto.
+        return this.node('Cast', [this.node('Equal', [a, this.#clip(a, operation)])], { to: { int: 1 } });
       case 'concat':
         return this.node('Concat', inputs, { axis: { int: -1 } });
       case 'slice':
@@ -217,6 +222,10 @@ class Emitter {
       default:
         return operation satisfies never;
     }
+  }
+
+  #clip(x: string, { least, most }: { readonly least: number; readonly most: number }): string {
+    return this.node('Clip', [x, this.#scalar(least), this.#scalar(most)]);
   }
 
   #scalar(value: number): string {

@@ -18,6 +18,7 @@ export type Operation =
   | { readonly kind: 'rmsNorm'; readonly epsilon: number }
   | { readonly kind: 'rope'; readonly numHeads: number | null }
   | { readonly kind: 'slice'; readonly start: number; readonly end: number }
+  | { readonly kind: 'clip' | 'isWithin'; readonly least: number; readonly most: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
   | { readonly kind: 'product'; readonly matrix: string; readonly isTransposed: boolean; readonly dims: ProductDims }
   | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
@@ -68,6 +69,21 @@ const GELU_SLOPE = 2 * Math.sqrt(2 / Math.PI);
 /** x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), as x · sigmoid of twice the argument. */
 export const gelu = (x: Value): Value =>
   mul(x, sigmoid(mul(x, add(constant(GELU_SLOPE), mul(constant(GELU_SLOPE * 0.044715), mul(x, x))))));
+
+/** Numbers below `least` become it, and those above `most` that. */
+export const clip = (x: Value, least: number, most: number): Value =>
+  value({ kind: 'clip', least, most }, [x], x.shape);
+/** 1 for numbers that {@link clip} keeps, 0 for others. */
+export const isWithin = (x: Value, least: number, most: number): Value =>
+  value({ kind: 'isWithin', least, most }, [x], x.shape);
+
+const [GATE_SLOPE, LIMIT] = [1.702, 7];
+
+/** (u + 1) · g · sigmoid(1.702 g), with g at most 7 and u between -7 and 7. @see transformers, `GptOssExperts` */
+export function clampedGate(gate: Value, up: Value): Value {
+  const [g, u] = [clip(gate, -Infinity, LIMIT), clip(up, -LIMIT, LIMIT)];
+  return mul(add(u, constant(1)), mul(g, sigmoid(mul(g, constant(GATE_SLOPE)))));
+}
 
 /** Joins along the last axis. */
 export function concat(parts: readonly Value[]): Value {

@@ -1,8 +1,12 @@
 import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
-import { EXPERT_TENSORS, ROUTER_TENSOR } from './experts.ts';
+import { EXPERT_BIASES, EXPERT_TENSORS, ROUTER_BIAS, ROUTER_TENSOR } from './experts.ts';
 import type { Family } from './families.ts';
 import { CONVOLUTION_TENSOR } from './short-convolution.ts';
+
+/** GGUF tensors of a block: score of each head's sink [heads], and the bias of the attention output [H]. */
+export const SINKS_TENSOR = 'attn_sinks.weight';
+export const OUTPUT_BIAS = 'attn_output.bias';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 
@@ -75,17 +79,22 @@ const OF_CONVOLUTIONS: ReadonlySet<string> = new Set([
   'shortconv.in_proj.weight',
   'shortconv.out_proj.weight',
 ]);
+/** Tensors that blocks of families with sinks have in addition. */
+export const WITH_SINKS: readonly string[] = [SINKS_TENSOR, OUTPUT_BIAS, ROUTER_BIAS, ...Object.values(EXPERT_BIASES)];
 /** Divisors of rope frequencies for contexts up to the original one, and for longer ones. */
 export const ROPE_FACTORS = { short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 /** Norms before and after attention and feed-forward. */
-export const NORM_TENSORS = {
-  before: { attention: 'attn_norm', feedForward: 'ffn_norm' },
-  after: { attention: 'post_attention_norm', feedForward: 'post_ffw_norm' },
-} as const;
+export const normTensorsOf = (family: Pick<Family, 'feedForwardNorm'>) =>
+  ({
+    before: { attention: 'attn_norm', feedForward: family.feedForwardNorm },
+    after: { attention: 'post_attention_norm', feedForward: 'post_ffw_norm' },
+  }) as const;
 
 /** Names of the norms that a block of the family has. */
-export const normTensors = (norms: Family['norms']): string[] =>
-  (['before', 'after'] as const).flatMap((place) => (norms[place] ? Object.values(NORM_TENSORS[place]) : []));
+export const normTensors = (family: Pick<Family, 'norms' | 'feedForwardNorm'>): string[] =>
+  (['before', 'after'] as const).flatMap((place) =>
+    family.norms[place] ? Object.values(normTensorsOf(family)[place]) : [],
+  );
 
 const OTHER_TENSORS: ReadonlySet<string> = new Set(['token_embd.weight', 'output.weight', 'rope_freqs.weight']);
 
@@ -110,15 +119,16 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
 }
 
 export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
-  const { norms, hasFusedLinears, ropeHasTwoFactors, hasExperts, hasConvolutions, outputNorm } = family;
+  const { hasFusedLinears, ropeHasTwoFactors, hasExperts, hasSinks, hasConvolutions, outputNorm } = family;
   const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
   const others = new Set([...OTHER_TENSORS, outputNorm, ...(ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [])]);
-  const normNames = new Set(normTensors(norms).map((norm) => `${norm}.weight`));
+  const normNames = new Set(normTensors(family).map((norm) => `${norm}.weight`));
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? others.has(tensor) : inBlocks.has(part)) continue;
     if (part !== undefined && (normNames.has(part) || (hasExperts && OF_EXPERTS.has(part)))) continue;
     if (part !== undefined && hasConvolutions && OF_CONVOLUTIONS.has(part)) continue;
+    if (part !== undefined && hasSinks && WITH_SINKS.includes(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );

@@ -2,14 +2,26 @@ import { type GgufValue, shown } from '@trainyard/native';
 import {
   hasInEveryBlock,
   normTensors,
+  OUTPUT_BIAS,
   ROPE_FACTORS,
+  SINKS_TENSOR,
+  WITH_SINKS,
   refuseUnknownSettings,
   refuseUnknownTensors,
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
 import { embeddingScaleOf, FAMILIES, type Activation, type Family } from './families.ts';
-import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, type Experts, expertsIn, ROUTER_TENSOR } from './experts.ts';
+import {
+  EXPERT_BIASES,
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  expertDims,
+  type Experts,
+  expertsIn,
+  ROUTER_BIAS,
+  ROUTER_TENSOR,
+} from './experts.ts';
 import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -44,6 +56,8 @@ export interface Yarn {
   /** Rotations in that context from which frequencies stay, and up to which they are divided. */
   readonly betaFast: number;
   readonly betaSlow: number;
+  /** True if the pairs of dimensions of these numbers of rotations are rounded, away from each other. */
+  readonly isRounded: boolean;
 }
 
 /** Sizes as in the model file. */
@@ -70,6 +84,8 @@ export interface Architecture {
   readonly hasFusedLinears: boolean;
   /** True if q, k and v have a bias (Qwen 2). */
   readonly hasAttentionBias: boolean;
+  /** True if the attention output has a bias, and each head a sink: a score that takes weight and has no value (gpt-oss). */
+  readonly hasSinks: boolean;
   /** Columns of q and k that one RMS norm before rope spans: a head (Qwen 3) or all (OLMo 2); null without norms. */
   readonly queryKeyNorm: Family['queryKeyNorm'] | null;
   /**
@@ -109,9 +125,9 @@ export function layerKind({ window, unrotatedPeriod }: Architecture, layer: numb
   return unrotatedPeriod !== null && (layer + 1) % unrotatedPeriod === 0 ? 'unrotated' : 'full';
 }
 
-/** True if outputs of attention and feed-forward are added to the residual without a norm or a factor. */
-export const addsPlainOutputs = ({ norms, residualScale }: Architecture): boolean =>
-  !norms.after && residualScale === 1;
+/** True if outputs of attention and feed-forward are added to the residual without a norm, a factor or a bias. */
+export const addsPlainOutputs = ({ norms, residualScale, hasSinks }: Architecture): boolean =>
+  !norms.after && residualScale === 1 && !hasSinks;
 
 /** Dimensions of a head that rope rotates. */
 export const numRotated = ({ rotatedSize, headSize }: Architecture): number => rotatedSize ?? headSize;
@@ -254,10 +270,11 @@ export function readArchitecture(file: ModelFile): Architecture {
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
     ropeBase: optional('rope.freq_base') ?? DEFAULT_ROPE_BASE,
     ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),
-    yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), optional),
+    yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), family, optional),
     longRope: readLongRope(file, family, optional),
     hasFusedLinears: family.hasFusedLinears,
     hasAttentionBias: hasInEveryBlock(file, withAttention, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
+    hasSinks: family.hasSinks,
     queryKeyNorm: hasInEveryBlock(file, withAttention, ['attn_q_norm.weight', 'attn_k_norm.weight'])
       ? family.queryKeyNorm
       : null,
@@ -310,7 +327,11 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
 }
 
 /** Reads yarn like llama.cpp, which computes the factor of attention from the scaling. */
-function readYarn(type: GgufValue | undefined, optional: (key: string) => number | undefined): Yarn | null {
+function readYarn(
+  type: GgufValue | undefined,
+  { yarnIsRounded }: Family,
+  optional: (key: string) => number | undefined,
+): Yarn | null {
   if (type !== 'yarn') return null;
   const positive = (key: string, otherwise?: number): number => {
     const value = optional(key) ?? otherwise;
@@ -323,6 +344,7 @@ function readYarn(type: GgufValue | undefined, optional: (key: string) => number
     originalContext: positive('rope.scaling.original_context_length', optional('context_length')),
     betaFast: positive('rope.scaling.yarn_beta_fast', 32),
     betaSlow: positive('rope.scaling.yarn_beta_slow', 1),
+    isRounded: yarnIsRounded,
   };
   const [usual, stated] = [yarnMagnitude(yarn), optional('rope.scaling.yarn_attn_factor')];
   if (stated !== undefined && Math.abs(stated - usual) > 1e-4 * usual)
@@ -369,7 +391,7 @@ export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 
 /** Layers without a router are dense. llama.cpp makes the shares of the used experts sum to 1 in this family. */
 function readExperts(
   { tensors, metadata }: ModelFile,
-  { settings }: Family,
+  { settings, hasSinks }: Family,
   { name, numLayers, size }: { name: string; numLayers: number; size: (key: string) => number },
 ): Experts {
   const [count, used] = [size('expert_count'), size('expert_used_count')];
@@ -381,6 +403,7 @@ function readExperts(
     feedForwardSize: size(
       ['expert_feed_forward_length'].find((key) => settings.includes(key)) ?? 'feed_forward_length',
     ),
+    hasBiases: hasSinks,
     normalisesShares: metadata.get(`${name}.expert_weights_norm`) !== false,
     denseLayers: layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`)),
   };
@@ -422,11 +445,12 @@ export function periodOf(isWindowed: readonly unknown[], numLayers: number): num
 }
 
 function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture): void {
-  const { numLayers, norms } = architecture;
+  const { numLayers, hasSinks } = architecture;
+  const family = FAMILIES[architecture.name]!;
   const blocks = Array.from({ length: numLayers }, (_, layer) => {
     const linears = linearsIn(architecture, layer);
     const parts = [
-      ...[...normTensors(norms), ...linears.map((linear) => GGUF_LINEARS[linear])].map((part) => `${part}.weight`),
+      ...[...normTensors(family), ...linears.map((linear) => GGUF_LINEARS[linear])].map((part) => `${part}.weight`),
       ...(hasConvolution(architecture, layer) ? [CONVOLUTION_TENSOR] : []),
     ];
     if (expertsIn(architecture, layer) === null) return parts.map((part) => `blk.${layer}.${part}`);
@@ -434,7 +458,9 @@ function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture
       .map((linear) => `blk.${layer}.${GGUF_LINEARS[linear]}.weight`)
       .find((tensor) => tensors.has(tensor));
     if (other !== undefined) throw unsupported(`block ${layer} has experts and ${other}; both are not supported`);
-    return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)].map((part) => `blk.${layer}.${part}`);
+    return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS), ...(hasSinks ? WITH_SINKS : [])].map(
+      (part) => `blk.${layer}.${part}`,
+    );
   });
   const { outputNorm } = FAMILIES[architecture.name]!;
   const missing = [outputNorm, ...blocks.flat()].find((tensor) => !tensors.has(tensor));
@@ -456,7 +482,7 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   check(FAMILIES[name]!.outputNorm, [hiddenSize]);
   for (let layer = 0; layer < numLayers; layer++) {
     const prefix = `blk.${layer}.`;
-    for (const norm of normTensors(architecture.norms)) check(`${prefix}${norm}.weight`, [hiddenSize]);
+    for (const norm of normTensors(FAMILIES[architecture.name]!)) check(`${prefix}${norm}.weight`, [hiddenSize]);
     for (const linear of ['q', 'k'] as const)
       check(`${prefix}attn_${linear}_norm.weight`, [queryKeyNormWidth(architecture, linear)]);
     for (const linear of linearNames(architecture)) {
@@ -465,12 +491,16 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
       check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
     }
     if (convolution !== null) check(`${prefix}${CONVOLUTION_TENSOR}`, [convolution.size, hiddenSize]);
+    check(`${prefix}${SINKS_TENSOR}`, [architecture.numHeads]);
+    check(`${prefix}${OUTPUT_BIAS}`, [hiddenSize]);
     if (architecture.experts === null) continue;
     const { count } = architecture.experts;
     check(`${prefix}${ROUTER_TENSOR}`, [hiddenSize, count]);
+    check(`${prefix}${ROUTER_BIAS}`, [count]);
     for (const matrix of EXPERT_MATRICES) {
       const dims = expertDims(architecture, matrix);
       check(`${prefix}${EXPERT_TENSORS[matrix]}`, [dims.in, dims.out, count]);
+      check(`${prefix}${EXPERT_BIASES[matrix]}`, [dims.out, count]);
     }
   }
 }

@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 import { randomSource } from '../testing/tiny-model.ts';
 import { chooseExperts, type Experts, expertShares, scoreGradient, slotsByExpert } from './experts.ts';
 
-const EXPERTS: Experts = { count: 5, used: 2, feedForwardSize: 4, normalisesShares: true, denseLayers: [] };
+const EXPERTS: Experts = {
+  count: 5,
+  used: 2,
+  feedForwardSize: 4,
+  normalisesShares: true,
+  hasBiases: false,
+  denseLayers: [],
+};
 
 function routed(scores: Float32Array, experts: Experts) {
   const numTokens = scores.length / experts.count;

@@ -7,6 +7,8 @@ export interface Experts {
   readonly feedForwardSize: number;
   /** True: the shares of a token's experts sum to 1; false: they are probabilities among all experts. */
   readonly normalisesShares: boolean;
+  /** True if router and matrices have biases. */
+  readonly hasBiases: boolean;
   /** Layers with one feed-forward instead, ascending. */
   readonly denseLayers: readonly number[];
 }
@@ -21,6 +23,14 @@ export const EXPERT_TENSORS: Readonly<Record<ExpertMatrix, string>> = {
   gate: 'ffn_gate_exps.weight',
   up: 'ffn_up_exps.weight',
   down: 'ffn_down_exps.weight',
+};
+
+/** Their biases, if there are any: [E], and [out, E]. */
+export const ROUTER_BIAS = 'ffn_gate_inp.bias';
+export const EXPERT_BIASES: Readonly<Record<ExpertMatrix, string>> = {
+  gate: 'ffn_gate_exps.bias',
+  up: 'ffn_up_exps.bias',
+  down: 'ffn_down_exps.bias',
 };
 
 interface MaybeExperts {

@@ -1,5 +1,8 @@
-/** Activation of the gate of a feed-forward; GELU is its tanh form. */
-export type Activation = 'silu' | 'gelu';
+/**
+ * Activation of a feed-forward. `silu` and `gelu` (its tanh form) are of the gate; `clamped` is that of gpt-oss:
+ * (u + 1) · g · sigmoid(1.702 g), with g at most 7 and u between -7 and 7.
+ */
+export type Activation = 'silu' | 'gelu' | 'clamped';
 
 /** Traits of an architecture that its model files do not contain. Biases and norms of q and k show in the tensors. */
 export interface Family {
@@ -8,6 +11,8 @@ export interface Family {
   readonly activation: Activation;
   /** RMS norms of the inputs of attention and feed-forward, and of their outputs before they are added. */
   readonly norms: Readonly<Record<'before' | 'after', boolean>>;
+  /** GGUF's name of the norm of the input of the feed-forward. */
+  readonly feedForwardNorm: 'ffn_norm' | 'post_attention_norm';
   /** Columns of q and k that one RMS norm spans, if the file has such norms. */
   readonly queryKeyNorm: 'head' | 'projection';
   /** True if embeddings are multiplied by √H before the first block. */
@@ -30,6 +35,10 @@ export interface Family {
   readonly ropeIsOptional: boolean;
   /** Number of blocks of the one size that llama.cpp recognises by it and whose attention has another scale. */
   readonly otherScaleLayers: number | null;
+  /** True if rope scaling by yarn rounds the pairs between which it changes. */
+  readonly yarnIsRounded: boolean;
+  /** True if each head has a sink, and attention output, router and experts have biases (gpt-oss). */
+  readonly hasSinks: boolean;
   /** True if layers have experts, and only some of them a feed-forward of their own. */
   readonly hasExperts: boolean;
   /** True if some layers have a short convolution instead of attention, and the linear layers of LFM2. */
@@ -44,6 +53,7 @@ const LLAMA: Family = {
   hasInterleavedHeads: true,
   activation: 'silu',
   norms: { before: true, after: false },
+  feedForwardNorm: 'ffn_norm',
   queryKeyNorm: 'head',
   scalesEmbedding: false,
   windowedLayers: null,
@@ -53,6 +63,8 @@ const LLAMA: Family = {
   unrotatedPeriod: null,
   ropeIsOptional: false,
   otherScaleLayers: null,
+  yarnIsRounded: true,
+  hasSinks: false,
   hasExperts: false,
   hasConvolutions: false,
   outputNorm: 'output_norm.weight',
@@ -92,6 +104,17 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     hasInterleavedHeads: false,
     hasExperts: true,
     settings: ['expert_count', 'expert_used_count', 'expert_feed_forward_length', 'expert_weights_norm'],
+  },
+  'gpt-oss': {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    activation: 'clamped',
+    feedForwardNorm: 'post_attention_norm',
+    windowedLayers: { period: 2, rope: 'shared' },
+    yarnIsRounded: false,
+    hasSinks: true,
+    hasExperts: true,
+    settings: ['expert_count', 'expert_used_count', 'expert_feed_forward_length'],
   },
   gemma3: {
     ...LLAMA,

@@ -40,10 +40,11 @@ export function ropeTables(
 
 /** Factor of each frequency (YaRN, arXiv 2309.00071): 1 for fast rotations, 1 / factor for slow ones. */
 function yarnShares(yarn: Yarn, base: number, half: number): (j: number) => number {
-  const { factor, originalContext, betaFast, betaSlow } = yarn;
+  const { factor, originalContext, betaFast, betaSlow, isRounded } = yarn;
   const pairOf = (rotations: number) => (half * Math.log(originalContext / (rotations * 2 * Math.PI))) / Math.log(base);
-  const low = Math.max(0, Math.floor(pairOf(betaFast)));
-  const high = Math.min(2 * half - 1, Math.ceil(pairOf(betaSlow)));
+  const [first, last] = [pairOf(betaFast), pairOf(betaSlow)];
+  const low = Math.max(0, isRounded ? Math.floor(first) : first);
+  const high = Math.min(2 * half - 1, isRounded ? Math.ceil(last) : last);
   return (j) => {
     const slowness = Math.min(1, Math.max(0, (j - low) / Math.max(0.001, high - low)));
     return slowness / factor + 1 - slowness;

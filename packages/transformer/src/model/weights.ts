@@ -1,10 +1,18 @@
 import type { GgufFile, TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
-import { NORM_TENSORS, ROPE_FACTORS } from './architecture-limits.ts';
+import { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR } from './architecture-limits.ts';
 import { defaultLora, linearDims } from './architecture.ts';
+import {
+  EXPERT_BIASES,
+  EXPERT_TENSORS,
+  expertDims,
+  type ExpertMatrix,
+  expertsIn,
+  ROUTER_BIAS,
+  ROUTER_TENSOR,
+} from './experts.ts';
 import { FAMILIES } from './families.ts';
 import { CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
-import { EXPERT_TENSORS, expertDims, type ExpertMatrix, expertsIn, ROUTER_TENSOR } from './experts.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -30,6 +38,9 @@ export interface BlockVectors {
   readonly normsAfter: BlockNorms | null;
   /** Biases of q, k and v, concatenated; null without `hasAttentionBias`. */
   readonly bias: Float32Array | null;
+  /** Bias of the attention output [H], and score of each head's sink [heads]; null without `hasSinks`. */
+  readonly outputBias: Float32Array | null;
+  readonly sinks: Float32Array | null;
   /** Norms of q and k, as long as `queryKeyNormWidth`; null without them. */
   readonly queryKeyNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
   /** Weights of a convolution [size, H], in shared memory; null: the block has attention. */
@@ -52,7 +63,12 @@ export interface ExpertWeights {
   readonly router: Float32Array;
   /** [E · out, in] of all experts, in shared memory or in the model file */
   readonly matrices: Readonly<Record<ExpertMatrix, Float32Array | TensorPlace>>;
+  /** Null without `hasBiases`. */
+  readonly biases: ExpertBiases | null;
 }
+
+/** Biases of the router [E], and of the matrices of all experts [E, out]. */
+export type ExpertBiases = Readonly<Record<ExpertMatrix | 'router', Float32Array>>;
 
 /** Frozen weights, float32. Linear weights exist once: graphs transpose while multiplying. */
 export interface ModelWeights {
@@ -167,9 +183,18 @@ export function readExperts(
     const tensor = `blk.${layer}.${EXPERT_TENSORS[name]}`;
     return places === null ? readShared(file, tensor, experts.count * dims.in * dims.out) : places.place(tensor);
   };
+  const bias = (part: string) => file.readF32(`blk.${layer}.${part}`);
   return {
     router: readShared(file, `blk.${layer}.${ROUTER_TENSOR}`, experts.count * architecture.hiddenSize),
     matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
+    biases: experts.hasBiases
+      ? {
+          router: bias(ROUTER_BIAS),
+          gate: bias(EXPERT_BIASES.gate),
+          up: bias(EXPERT_BIASES.up),
+          down: bias(EXPERT_BIASES.down),
+        }
+      : null,
   };
 }
 
@@ -177,8 +202,9 @@ type FloatFile = Pick<GgufFile, 'readF32'>;
 
 export function readBlockVectors(file: FloatFile, architecture: Architecture, layer: number): BlockVectors {
   const read = (name: string) => file.readF32(`blk.${layer}.${name}`);
-  const norms = (place: keyof typeof NORM_TENSORS): BlockNorms | null => {
-    const { attention, feedForward } = NORM_TENSORS[place];
+  const names = normTensorsOf(FAMILIES[architecture.name]!);
+  const norms = (place: keyof typeof names): BlockNorms | null => {
+    const { attention, feedForward } = names[place];
     if (!architecture.norms[place]) return null;
     return { attention: read(`${attention}.weight`), feedForward: read(`${feedForward}.weight`) };
   };
@@ -188,6 +214,8 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
     normsBefore: norms('before'),
     normsAfter: norms('after'),
     bias: architecture.hasAttentionBias && !isConvolution ? joined(ATTENTION.map(bias)) : null,
+    outputBias: architecture.hasSinks ? read(OUTPUT_BIAS) : null,
+    sinks: architecture.hasSinks ? read(SINKS_TENSOR) : null,
     queryKeyNorms:
       architecture.queryKeyNorm === null || isConvolution
         ? null

@@ -42,7 +42,7 @@ export function plainLogprobs(
         const { window } = architecture;
         const isWindowed = layerKind(architecture, layer) === 'windowed';
         const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
-        return linear('o', attend(architecture, q, seen));
+        return plus(linear('o', attend(architecture, { q, seen, sinks: block.sinks })), block.outputBias);
       };
       const attended =
         block.convolution === null
@@ -51,11 +51,13 @@ export function plainLogprobs(
       x = sum(x, scaled(normOr(attended, normsAfter?.attention)));
       const h2 = normOr(x, normsBefore?.feedForward);
       const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
+      const gate = (g: number, u: number) =>
+        architecture.activation === 'clamped' ? plainClampedGate(g, u) : activate(g) * u;
       const gated = (by: (name: 'gate' | 'up' | 'down', z: Vector) => number[]) => {
         const up = by('up', h2);
         return by(
           'down',
-          by('gate', h2).map((g, i) => activate(g) * up[i]!),
+          by('gate', h2).map((g, i) => gate(g, up[i]!)),
         );
       };
       const back = block.experts === null ? gated(linear) : expertSum(architecture, block.experts, h2, gated);
@@ -80,24 +82,37 @@ function convolved(weights: Float32Array, bcx: number[], inputs: number[][]): nu
   });
 }
 
+function plainClampedGate(gate: number, up: number): number {
+  const [g, u] = [Math.min(gate, 7), Math.max(-7, Math.min(up, 7))];
+  return ((u + 1) * g) / (1 + Math.exp(-1.702 * g));
+}
+
 type Feed = (by: (name: 'gate' | 'up' | 'down', z: Vector) => number[]) => number[];
 
 /** All experts are computed; those that the router does not choose have the factor 0. */
-function expertSum(architecture: Architecture, { router, matrices }: ExpertWeights, x: Vector, gated: Feed): number[] {
+function expertSum(
+  architecture: Architecture,
+  { router, matrices, biases }: ExpertWeights,
+  x: Vector,
+  gated: Feed,
+): number[] {
   const { count, used, normalisesShares } = architecture.experts!;
-  const probabilities = logSoftmax(multiply(router, x)).map(Math.exp);
+  const probabilities = logSoftmax(plus(multiply(router, x), biases?.router ?? null)).map(Math.exp);
   const ranked = [...probabilities.keys()].toSorted((a, b) => probabilities[b]! - probabilities[a]!).slice(0, used);
   const total = normalisesShares ? ranked.reduce((all, expert) => all + probabilities[expert]!, 0) : 1;
   return Array.from({ length: count }, (_, expert) => {
     const share = ranked.includes(expert) ? probabilities[expert]! / total : 0;
     return gated((name, z) => {
       const all = matrices[name] as Float32Array;
-      return multiply(all.subarray((expert * all.length) / count, ((expert + 1) * all.length) / count), z);
+      const own = (array: Float32Array) =>
+        array.subarray((expert * array.length) / count, ((expert + 1) * array.length) / count);
+      return plus(multiply(own(all), z), biases === null ? null : own(biases[name]));
     }).map((value) => share * value);
   }).reduce(sum);
 }
 
 const sum = (a: number[], b: number[]): number[] => a.map((value, i) => value + b[i]!);
+const plus = (a: number[], b: Float32Array | null): number[] => (b === null ? a : a.map((value, i) => value + b[i]!));
 const dot = (a: Vector, b: Vector): number => {
   let total = 0;
   for (let i = 0; i < a.length; i++) total += a[i]! * b[i]!;
@@ -166,31 +181,31 @@ function attentionInput(
 
 /** The paper's ramp over rotations per context, between whole pairs. */
 function plainYarnDivisor(
-  { factor, originalContext, betaFast, betaSlow }: NonNullable<Architecture['yarn']>,
+  { factor, originalContext, betaFast, betaSlow, isRounded }: NonNullable<Architecture['yarn']>,
   base: number,
   { j, size }: { j: number; size: number },
 ): number {
   const pair = (rotations: number) =>
     (size * Math.log(originalContext / (2 * Math.PI * rotations))) / (2 * Math.log(base));
-  const [first, last] = [Math.max(Math.floor(pair(betaFast)), 0), Math.min(Math.ceil(pair(betaSlow)), size - 1)];
+  const [down, up] = isRounded ? [Math.floor, Math.ceil] : [Number, Number];
+  const [first, last] = [Math.max(down(pair(betaFast)), 0), Math.min(up(pair(betaSlow)), size - 1)];
   const ramp = j <= first ? 0 : j >= last ? 1 : (j - first) / (last - first);
   return 1 / (ramp / factor + (1 - ramp));
 }
 
 function attend(
   { numHeads, numKvHeads, headSize: D, attentionScale }: Architecture,
-  q: number[],
-  seen: readonly { k: number[]; v: number[] }[],
+  { q, seen, sinks }: { q: number[]; seen: readonly { k: number[]; v: number[] }[]; sinks: Float32Array | null },
 ): number[] {
   return Array.from({ length: numHeads }, (_, head) => {
     const first = Math.floor((head * numKvHeads) / numHeads) * D;
     const query = q.slice(head * D, (head + 1) * D);
     const scores = seen.map(({ k }) => dot(query, k.slice(first, first + D)) * (attentionScale ?? 1 / Math.sqrt(D)));
-    const weights = logSoftmax(scores).map(Math.exp);
+    const weights = logSoftmax([...scores, ...(sinks === null ? [] : [sinks[head]!])]).map(Math.exp);
     return Array.from({ length: D }, (__, d) =>
       dot(
-        weights,
         seen.map(({ v }) => v[first + d]!),
+        weights,
       ),
     );
   }).flat();

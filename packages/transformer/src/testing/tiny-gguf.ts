@@ -1,12 +1,20 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
 import { linearDims, linearsIn, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
-import { EXPERT_MATRICES, EXPERT_TENSORS, expertDims, type Experts, ROUTER_TENSOR } from '../model/experts.ts';
-import { FAMILIES } from '../model/families.ts';
+import {
+  EXPERT_BIASES,
+  EXPERT_MATRICES,
+  EXPERT_TENSORS,
+  expertDims,
+  type Experts,
+  ROUTER_BIAS,
+  ROUTER_TENSOR,
+} from '../model/experts.ts';
+import { FAMILIES, type Family } from '../model/families.ts';
 import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
 import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
 import { CONVOLUTION_TENSOR, hasConvolution } from '../model/short-convolution.ts';
-import { NORM_TENSORS, ROPE_FACTORS } from '../model/architecture-limits.ts';
+import { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR } from '../model/architecture-limits.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 import type { LinearName } from '../model/lora-config.ts';
 import type { BlockWeights } from '../model/weights.ts';
@@ -20,7 +28,7 @@ const OLMO2: Architecture = {
   hasInterleavedHeads: false,
   norms: { before: false, after: true },
   queryKeyNorm: 'projection',
-  yarn: { factor: 4, originalContext: 64, betaFast: 8, betaSlow: 1 },
+  yarn: { factor: 4, originalContext: 64, betaFast: 8, betaSlow: 1, isRounded: true },
 };
 
 const GRANITE: Architecture = {
@@ -33,7 +41,14 @@ const GRANITE: Architecture = {
   logitScale: 0.75,
 };
 
-const EXPERTS: Experts = { count: 8, used: 3, feedForwardSize: 32, normalisesShares: true, denseLayers: [] };
+const EXPERTS: Experts = {
+  count: 8,
+  used: 3,
+  feedForwardSize: 32,
+  normalisesShares: true,
+  hasBiases: false,
+  denseLayers: [],
+};
 
 const PHI3: Architecture = {
   ...TINY_ARCHITECTURE,
@@ -69,7 +84,8 @@ export type TinyName =
   | 'phi4'
   | 'qwen3moe'
   | 'granitemoe'
-  | 'lfm2';
+  | 'lfm2'
+  | 'gpt-oss';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
@@ -137,6 +153,21 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     hasInterleavedHeads: false,
     convolution: { size: 3, layers: [0, 1, 3] },
   },
+  'gpt-oss': {
+    ...TINY_ARCHITECTURE,
+    name: 'gpt-oss',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    feedForwardSize: EXPERTS.feedForwardSize,
+    hasInterleavedHeads: false,
+    hasAttentionBias: true,
+    hasSinks: true,
+    activation: 'clamped',
+    window: { tokens: 21, period: 2, ropeBase: null },
+    // llama.cpp rounds always. With these numbers all pairs are between the two, and both are the same.
+    ropeBase: 7,
+    yarn: { factor: 4, originalContext: 200, betaFast: 32, betaSlow: 1, isRounded: false },
+    experts: { ...EXPERTS, hasBiases: true },
+  },
 };
 
 /** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
@@ -191,7 +222,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
       : {
           [`${a.name}.expert_count`]: { u32: a.experts.count },
           [`${a.name}.expert_used_count`]: { u32: a.experts.used },
-          ...(FAMILIES[a.name]!.settings.includes('expert_feed_forward_length')
+          ...(familyOf(a).settings.includes('expert_feed_forward_length')
             ? { [`${a.name}.expert_feed_forward_length`]: { u32: a.experts.feedForwardSize } }
             : {}),
           ...(a.experts.normalisesShares ? {} : { [`${a.name}.expert_weights_norm`]: false }),
@@ -230,9 +261,11 @@ const headsByLayer = (a: Architecture): GgufWritableValue => ({
     values: Array.from({ length: a.numLayers }, (_, layer) => (hasConvolution(a, layer) ? 0 : a.numKvHeads)),
   },
 });
+/** Family by its name; llama for others. */
+const familyOf = ({ name }: Architecture): Family => FAMILIES[name] ?? FAMILIES['llama']!;
 
 function scaleMetadata(a: Architecture): Record<string, GgufWritableValue> {
-  if (!FAMILIES[a.name]!.settings.includes('logit_scale')) return {};
+  if (!familyOf(a).settings.includes('logit_scale')) return {};
   return {
     [`${a.name}.embedding_scale`]: a.embeddingScale,
     [`${a.name}.attention.scale`]: a.attentionScale ?? 0,
@@ -264,7 +297,7 @@ function byteToken(byte: number): string {
   return String.fromCodePoint(256 + rank);
 }
 
-function expertTensors(a: Architecture, prefix: string, { router, matrices }: ExpertWeights): GgufTensorData[] {
+function expertTensors(a: Architecture, prefix: string, { router, matrices, biases }: ExpertWeights): GgufTensorData[] {
   const { count } = a.experts!;
   return [
     { name: `${prefix}.${ROUTER_TENSOR}`, dims: [a.hiddenSize, count], data: router },
@@ -276,6 +309,16 @@ function expertTensors(a: Architecture, prefix: string, { router, matrices }: Ex
         data: matrices[matrix] as Float32Array,
       };
     }),
+    ...(biases === null
+      ? []
+      : [
+          { name: `${prefix}.${ROUTER_BIAS}`, dims: [count], data: biases.router },
+          ...EXPERT_MATRICES.map((matrix) => ({
+            name: `${prefix}.${EXPERT_BIASES[matrix]}`,
+            dims: [expertDims(a, matrix).out, count],
+            data: biases[matrix],
+          })),
+        ]),
   ];
 }
 
@@ -317,7 +360,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
           norms === null
             ? []
             : (['attention', 'feedForward'] as const).map((of) =>
-                vector(`${prefix}.${NORM_TENSORS[place][of]}.weight`, norms[of]),
+                vector(`${prefix}.${normTensorsOf(familyOf(a))[place][of]}.weight`, norms[of]),
               ),
         ),
         ...linearsIn(a, layer).flatMap((linear) => {
@@ -334,6 +377,8 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
               : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(parts[0]!.start, parts[0]!.end))]),
           ];
         }),
+        ...(block.outputBias === null ? [] : [vector(`${prefix}.${OUTPUT_BIAS}`, block.outputBias)]),
+        ...(block.sinks === null ? [] : [vector(`${prefix}.${SINKS_TENSOR}`, block.sinks)]),
         ...Object.entries(block.queryKeyNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),

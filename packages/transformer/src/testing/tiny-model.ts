@@ -25,6 +25,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   longRope: null,
   hasFusedLinears: false,
   hasAttentionBias: false,
+  hasSinks: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',
@@ -66,9 +67,14 @@ function randomExperts(architecture: Architecture, random: Random): ExpertWeight
     const dims = expertDims(architecture, name);
     return shared(randoms(random, count * dims.in * dims.out, 2 / Math.sqrt(dims.in)));
   };
+  const bias = (length: number) => randoms(random, length, 0.5);
+  const biasOf = (name: ExpertMatrix) => bias(count * expertDims(architecture, name).out);
   return {
     router: shared(randoms(random, count * architecture.hiddenSize, 0.5)),
     matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
+    biases: architecture.experts!.hasBiases
+      ? { router: bias(count), gate: biasOf('gate'), up: biasOf('up'), down: biasOf('down') }
+      : null,
   };
 }
 
@@ -88,6 +94,8 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
       }),
       normsAfter: norms('after'),
       bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
+      outputBias: architecture.hasSinks ? randoms(random, hiddenSize, 0.5) : null,
+      sinks: architecture.hasSinks ? randoms(random, architecture.numHeads, 1) : null,
       queryKeyNorms: queryKeyNorm === null || isConvolution ? null : { q: ofQueries('q'), k: ofQueries('k') },
       convolution: isConvolution ? shared(randoms(random, architecture.convolution!.size * hiddenSize, 1)) : null,
       experts: expertsIn(architecture, layer) === null ? null : randomExperts(architecture, random),
