@@ -19,22 +19,34 @@ const ARCHITECTURE = {
   headSize: 40,
   feedForwardSize: 388,
 };
+const CONVOLUTIONS = {
+  ...TINY_ARCHITECTURES.lfm2,
+  hiddenSize: ARCHITECTURE.hiddenSize,
+  headSize: ARCHITECTURE.headSize,
+  feedForwardSize: ARCHITECTURE.feedForwardSize,
+};
 const LAYER = 1;
 const MAX_ROWS = 9;
 const directory = mkdtempSync(join(tmpdir(), 'graph-products-'));
 const path = join(directory, 'model.gguf');
-beforeAll(() => writeGguf(path, architectureMetadata(ARCHITECTURE), tinyTensors(ARCHITECTURE)));
+const pathWithConvolutions = join(directory, 'convolutions.gguf');
+beforeAll(() => {
+  writeGguf(path, architectureMetadata(ARCHITECTURE), tinyTensors(ARCHITECTURE));
+  writeGguf(pathWithConvolutions, architectureMetadata(CONVOLUTIONS), tinyTensors(CONVOLUTIONS));
+});
 afterAll(() => rmSync(directory, { recursive: true }));
 
 /** One product on `numThreads` threads, with the memory around the result. */
 function computed(numThreads: number, product: BlockProduct, numRows: number) {
-  using file = GgufFile.open(path);
-  const graphs = new DecoderGraphs(file, ARCHITECTURE, numThreads);
+  const hasProduct = product !== 'convIn' && product !== 'convOut';
+  const architecture = hasProduct ? ARCHITECTURE : CONVOLUTIONS;
+  using file = GgufFile.open(hasProduct ? path : pathWithConvolutions);
+  const graphs = new DecoderGraphs(file, architecture, numThreads);
   const memory = new DecoderMemory(1e6 + GraphProducts.bytesFor(graphs, MAX_ROWS, numThreads));
   const team = new ThreadTeam(numThreads);
   const products = new GraphProducts(graphs, MAX_ROWS, memory, team);
   const random = randomSource(numRows);
-  const { in: inner, out } = projectionDims(ARCHITECTURE, BLOCK_PRODUCTS[product][0]);
+  const { in: inner, out } = projectionDims(architecture, BLOCK_PRODUCTS[product][0]);
   const rows = (width: number): Float32Array => {
     const taken = memory.take(numRows * width);
     for (let i = 0; i < taken.length; i++) taken[i] = random();

@@ -3,7 +3,13 @@ import { expect, test } from 'vitest';
 import { BlockGraph, type Outputs } from '../blocks/block-graph.ts';
 import { headGraph } from '../blocks/head-graph.ts';
 import type { Architecture } from '../model/architecture.ts';
-import { FUSED_LINEAR_NAMES, LINEAR_NAMES, type LinearName, type LoraConfig } from '../model/lora-config.ts';
+import {
+  CONVOLUTION_LINEAR_NAMES,
+  FUSED_LINEAR_NAMES,
+  LINEAR_NAMES,
+  type LinearName,
+  type LoraConfig,
+} from '../model/lora-config.ts';
 import { PROJECTION_NAMES, inputOf, lowWidth, projectionDims } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURES } from '../testing/index.ts';
 import { compileGraph } from './compile.ts';
@@ -111,20 +117,24 @@ const GRAPHS: readonly [name: string, of: (graph: BlockGraph) => Outputs][] = [
   ['attentionInputBackward', (graph) => graph.attentionInputBackward(true)],
   ['firstAttentionInputBackward', (graph) => graph.attentionInputBackward(false)],
 ];
-const TARGETS: readonly (readonly [string, readonly LinearName[], readonly LinearName[]])[] = [
-  ['every linear layer', LINEAR_NAMES, FUSED_LINEAR_NAMES],
-  ['two linear layers', ['q', 'up'], ['qkv', 'gateUp']],
+const TARGETS: readonly (readonly [string, ...(readonly LinearName[])[]])[] = [
+  ['every linear layer', LINEAR_NAMES, FUSED_LINEAR_NAMES, CONVOLUTION_LINEAR_NAMES],
+  ['two linear layers', ['q', 'up'], ['qkv', 'gateUp'], ['q', 'w3']],
 ];
 
 test.each(
   Object.values(TINY_ARCHITECTURES).flatMap((architecture) =>
     GRAPHS.flatMap(([name, of]) =>
-      TARGETS.map(([which, separate, fused]) => ({
+      TARGETS.map(([which, separate, fused, withConvolutions]) => ({
         architecture,
         name,
         of,
         which,
-        targets: architecture.hasFusedLinears ? fused : separate,
+        targets: (architecture.convolution !== null
+          ? withConvolutions
+          : architecture.hasFusedLinears
+            ? fused
+            : separate)!,
       })),
     ),
   ),
