@@ -8,6 +8,7 @@ export {
   linearDims,
   linearNames,
   linearsIn,
+  storedLinears,
   type LongRope,
   longRopeMagnitude,
   numRotated,
@@ -75,7 +76,7 @@ export {
   type ModuleShape,
   type PatternEntry,
 } from './model/lora-modules.ts';
-export { GGUF_LINEARS } from './model/gguf-linears.ts';
+export { GGUF_LINEARS, ggufLinear } from './model/gguf-linears.ts';
 export {
   MatrixReader,
   readBlockVectors,

@@ -76,7 +76,7 @@ export class ExpertSteps {
     return 4 * maxRows * widths + 6 * 64 + ExpandedProducts.bytesFor(all, maxRows, numThreads);
   }
 
-  /** h, x2 → x, and h of the next block */
+  /** h, x2 → x, and h of the next block; h, x2 → x2 if the block has another feed-forward, too */
   compute(layer: number, { h, x, x2 }: BlockRows): void {
     const [numRows, width] = h.dims;
     const { count, used } = this.#experts;
@@ -93,7 +93,9 @@ export class ExpertSteps {
     const slots = slotsByExpert(chosen, this.#experts);
     const outputs = this.#computeSlots({ matrices, biases }, slots, h.data);
     const sizes = { used, width, scale: this.#parts.architecture.residualScale };
-    addExpertOutputs({ x: x2.data, y: x.data, outputs, shares }, slots, { start: 0, end: numRows }, sizes);
+    const sum = this.#experts.hasSharedFeedForward ? x2 : x;
+    addExpertOutputs({ x: x2.data, y: sum.data, outputs, shares }, slots, { start: 0, end: numRows }, sizes);
+    if (sum === x2) return;
     this.#parts.normaliseForAttention(layer + 1, x, h);
   }
 

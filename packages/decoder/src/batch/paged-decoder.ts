@@ -405,7 +405,7 @@ export class PagedDecoder {
     if (this.#parts.experts[layer] !== null) {
       this.#experts!.compute(layer, rows);
       times.end('products');
-      return;
+      if (this.#architecture.experts?.hasSharedFeedForward !== true) return;
     }
     if (!isPlain)
       adapters.compute('feedForward', layer, {

@@ -64,6 +64,7 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
     ['qwen3moe', 'bf16', { experts: EXPERTS }],
     ['gpt-oss', 'q8_0', {}],
+    ['granitemoe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, hasSharedFeedForward: true } }],
   ];
 
 function modelFile(family: keyof typeof TINY_ARCHITECTURES, type: (typeof FILES)[number][1], sizes: object): string {

@@ -1,9 +1,9 @@
 import type { GgufFile } from '@trainyard/native';
 import {
+  ALL_LINEAR_NAMES,
   byProjection,
-  GGUF_LINEARS,
+  ggufLinear,
   linearDims,
-  linearNames,
   projectionDims,
   projectionParts,
   projectionsIn,
@@ -96,13 +96,13 @@ interface MatrixSources {
 /** Matrices of all layers, in the order of `projectionsIn`, then the head's. Those of experts are none of them. */
 function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): MatrixSources[] {
   const { hiddenSize, vocabSize, numLayers } = architecture;
-  const orders = new Map(linearNames(architecture).map((linear) => [linear, rowOrder(architecture, linear)]));
+  const orders = new Map(ALL_LINEAR_NAMES.map((linear) => [linear, rowOrder(architecture, linear)]));
   const ofLayer = (layer: number) =>
     projectionsIn(architecture, layer).map((projection): MatrixSources => ({
       columns: projectionDims(architecture, projection).in,
       sources: projectionParts(architecture, projection).map(({ linear, firstRow, numRows }) => {
         const order = orders.get(linear)!;
-        const tensor = `blk.${layer}.${GGUF_LINEARS[linear]}.weight`;
+        const tensor = `blk.${layer}.${ggufLinear(architecture, layer, linear)}.weight`;
         return { tensor, numRows, rowAt: (place) => firstRow + order(place) };
       }),
     }));

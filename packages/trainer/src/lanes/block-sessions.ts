@@ -21,6 +21,7 @@ export type GraphName =
   | 'savingOutput'
   | 'recomputingOutput'
   | 'routed'
+  | 'recomputingRouted'
   | 'routedBackward'
   | 'expert'
   | 'savingExpert'
@@ -94,6 +95,10 @@ export class ModelSessions {
       savingOutput: () => graph.output(),
       recomputingOutput: () => withoutY(graph.output()),
       routed: () => graph.routed(),
+      recomputingRouted: () => {
+        const { x2, h, scores } = graph.routed();
+        return { x2: x2!, h: h!, scores: scores! };
+      },
       routedBackward: () => graph.routedBackward(),
       expert: () => ({ y: graph.expert().y }),
       savingExpert: () => graph.expert(),

@@ -70,8 +70,17 @@ export class ExpertCompute {
     this.#slots = null;
   }
 
-  /** Computes x2, h and scores of a lane's tokens. */
-  routed(range: TokenRange, own: BlockIntermediates, { h }: ExpertBuffers, x: Float32Array): void {
+  /**
+   * Computes x2, h and scores of a lane's tokens, and the sum of x2 and the shared feed-forward if there is one.
+   *
+   * @param rows x [T, H], and y [T, H] for the sum; null: it is not computed again
+   */
+  routed(
+    range: TokenRange,
+    own: BlockIntermediates,
+    { h }: ExpertBuffers,
+    { x, y }: { readonly x: Float32Array; readonly y: Float32Array | null },
+  ): void {
     const feeds = {
       ...feedsOf(this.#output),
       x: rowsOf(x, this.#hiddenSize, range),
@@ -82,7 +91,11 @@ export class ExpertCompute {
       h: rowsOf(h, this.#hiddenSize, range),
       scores: rowsOf(own.routing!.scores, this.#experts.count, range),
     };
-    this.#run('routed', feeds, results, null);
+    if (y === null) this.#run('recomputingRouted', feeds, results, null);
+    else {
+      const sum = this.#experts.hasSharedFeedForward ? { y: rowsOf(y, this.#hiddenSize, range) } : {};
+      this.#run('routed', feeds, { ...results, ...sum }, null);
+    }
   }
 
   /** Chooses the experts of a lane's tokens by their scores. @param given [T, K] overrides them, except for -1 */
@@ -172,11 +185,12 @@ export class ExpertCompute {
     );
   }
 
-  /** Computes y = x2 + scale · Σ share · output of a lane's tokens. */
+  /** Computes y = x2 + scale · Σ share · output of a lane's tokens; y has the shared feed-forward already. */
   combined(range: TokenRange, { x2, routing }: BlockIntermediates, { outputs }: ExpertBuffers, y: Float32Array): void {
     const { residualScale } = this.#architecture;
     const sizes = { used: this.#experts.used, width: this.#hiddenSize, scale: residualScale };
-    addExpertOutputs({ x: x2, y, outputs, shares: routing!.shares }, this.#slotsOf(routing!), range, sizes);
+    const x = this.#experts.hasSharedFeedForward ? y : x2;
+    addExpertOutputs({ x, y, outputs, shares: routing!.shares }, this.#slotsOf(routing!), range, sizes);
   }
 
   /** Gradients of h by the experts, and of scores. */

@@ -233,11 +233,11 @@ export class LaneCompute {
       }
       case 'routed': {
         const experts = this.#experts[layer]!;
-        experts.routed(range, own, pass.experts!, x);
+        experts.routed(range, own, pass.experts!, { x, y: pass.inputs[layer + 1]! });
         return experts.choose(range, own.routing!, pass.givenExperts?.[layer] ?? null);
       }
       case 'recomputingRouted':
-        this.#experts[layer]!.routed(range, own, pass.experts!, x);
+        this.#experts[layer]!.routed(range, own, pass.experts!, { x, y: null });
         return this.#experts[layer]!.share(range, own.routing!);
       case 'combined':
         return this.#experts[layer]!.combined(range, own, pass.experts!, pass.inputs[layer + 1]!);

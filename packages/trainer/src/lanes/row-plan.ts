@@ -5,7 +5,7 @@ import {
   expertsIn,
   type LayerKind,
   linearDims,
-  linearsIn,
+  storedLinears,
   type RopeTables,
   ropeTables,
   type Tensor,
@@ -140,7 +140,7 @@ function meanLayerFlops(architecture: Architecture): number {
   const { numLayers, hiddenSize } = architecture;
   let parameters = 0;
   for (let layer = 0; layer < numLayers; layer++) {
-    for (const linear of linearsIn(architecture, layer)) parameters += productOf(linearDims(architecture, linear));
+    for (const linear of storedLinears(architecture, layer)) parameters += productOf(linearDims(architecture, linear));
     const experts = expertsIn(architecture, layer);
     if (experts !== null) parameters += hiddenSize * experts.count + experts.used * expertParameters(architecture);
   }

@@ -87,6 +87,7 @@ test.each([
   ['lfm2', 'q4_0', { numThreads: 3, memoryBudgetBytes: 0, targets: CONVOLUTION_LINEAR_NAMES }],
   ['qwen3moe', 'q8_0', { numThreads: 2, targets: ATTENTION }],
   ['qwen3moe', 'f16', { numThreads: 3, memoryBudgetBytes: 0, targets: ATTENTION }],
+  ['granitemoe', 'q8_0', { numThreads: 2, memoryBudgetBytes: 0, targets: ATTENTION }],
   ['gpt-oss', 'bf16', { numThreads: 2, memoryBudgetBytes: 0, targets: ATTENTION }],
 ] as const)('streamed weights give the bits of resident ones: %s in %s, %o', async (family, type, setting) => {
   const path = modelFile(family, type);

@@ -94,10 +94,6 @@ function projectionsOf(kind: TokenOperation['kind']): readonly ProjectionName[] 
     case 'attentionInput':
     case 'attentionInputBackward':
       return ['qkv', 'convIn'];
-    case 'routed':
-    case 'recomputingRouted':
-    case 'routedBackward':
-      return ['o'];
     case 'combined':
       return [];
     default:

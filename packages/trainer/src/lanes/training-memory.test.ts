@@ -26,7 +26,15 @@ const MIXTURE: Architecture = {
   name: 'qwen3moe',
   hasInterleavedHeads: false,
   queryKeyNorm: 'head',
-  experts: { count: 6, used: 2, feedForwardSize: 192, normalisesShares: true, hasBiases: false, denseLayers: [1] },
+  experts: {
+    count: 6,
+    used: 2,
+    feedForwardSize: 192,
+    normalisesShares: true,
+    hasBiases: false,
+    hasSharedFeedForward: false,
+    denseLayers: [1],
+  },
 };
 const CONVOLUTIONS: Architecture = {
   ...ARCHITECTURE,

@@ -102,9 +102,11 @@ function matrixBytes(architecture: Architecture, lora: LoraConfig, names: readon
   });
 }
 
-/** Width of dense layers, or of one expert if there are none. */
+/** Width of dense feed-forwards, or of one expert if there are none. */
 const widestFeedForward = ({ experts, feedForwardSize }: Architecture): number =>
-  experts === null || experts.denseLayers.length > 0 ? feedForwardSize : experts.feedForwardSize;
+  experts === null || experts.denseLayers.length > 0 || experts.hasSharedFeedForward
+    ? feedForwardSize
+    : experts.feedForwardSize;
 
 const sumOf = <Item>(items: readonly Item[], sizeOf: (item: Item) => number): number =>
   items.reduce((sum, item) => sum + sizeOf(item), 0);

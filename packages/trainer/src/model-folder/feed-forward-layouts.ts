@@ -6,7 +6,7 @@ import {
   expertDims,
   type ExpertMatrix,
   expertsIn,
-  GGUF_LINEARS,
+  ggufLinear,
   linearDims,
   ROUTER_BIAS,
   ROUTER_TENSOR,
@@ -74,6 +74,11 @@ export const GRANITE_LAYOUTS: readonly FeedForwardLayout[] = (
 export const GPT_OSS_LAYOUTS: readonly FeedForwardLayout[] = (['turned', 'mxfp4'] as const).map((form) => ({
   experts: { router: 'mlp.router.weight', stacked: { ...inModule('mlp', STACKED), form } },
   dense: null,
+}));
+
+export const GRANITE_SHARED_LAYOUTS: readonly FeedForwardLayout[] = GRANITE_LAYOUTS.map(({ experts }) => ({
+  experts,
+  dense: inModule('shared_mlp', FUSED_LINEARS),
 }));
 
 /** Granite 4 without experts. */
@@ -152,7 +157,7 @@ export function feedForwardSources(
       scales: null,
     };
   for (const matrix of EXPERT_MATRICES) {
-    if (part === `${GGUF_LINEARS[matrix]}.weight` && dense !== null)
+    if (part === `${ggufLinear(architecture, layer, matrix)}.weight` && dense !== null)
       return fusedSources(dense, matrix, { ...linearDims(architecture, matrix), count: null, path });
     if (experts === null || ofExperts === null) continue;
     if (part === EXPERT_BIASES[matrix] && ofExperts.stacked !== null)

@@ -60,6 +60,7 @@ test.each([
   ['lfm2 adjusted', 'llama-bpe', 'f32', false],
   ['granite', 'llama-bpe', 'bf16', false],
   ['granitemoe', 'smollm', 'bf16', false],
+  ['granitemoeshared', 'smollm', 'bf16', false],
   ['granite4', 'llama-bpe', 'bf16', false],
   ['granite4 without rope', 'llama-bpe', 'f32', false],
   ['gpt-oss', 'gpt-4o', 'bf16', false],

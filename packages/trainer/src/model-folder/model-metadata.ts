@@ -23,7 +23,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     block_count: u32(architecture.numLayers),
     context_length: u32(config.contextLength),
     embedding_length: u32(architecture.hiddenSize),
-    feed_forward_length: u32(architecture.feedForwardSize),
+    feed_forward_length: u32(feedForwardLength(architecture)),
     'attention.head_count': u32(architecture.numHeads),
     'attention.head_count_kv':
       architecture.convolution === null ? u32(architecture.numKvHeads) : keyHeadsByLayer(architecture),
@@ -82,16 +82,22 @@ function yarnSettings({ factor, originalContext, betaFast, betaSlow }: Yarn): Re
   };
 }
 
+/** True if the width of experts has a setting of its own. */
+const hasExpertWidth = (name: string): boolean => FAMILIES[name]!.settings.includes('expert_feed_forward_length');
+
+const feedForwardLength = ({ name, feedForwardSize, experts }: Architecture): number =>
+  experts === null || hasExpertWidth(name) ? feedForwardSize : experts.feedForwardSize;
+
 /** Without a setting, llama.cpp makes the shares of a token's experts sum to 1. */
 function expertSettings(
-  { name }: Architecture,
-  { count, used, feedForwardSize, normalisesShares }: Experts,
+  { name, feedForwardSize: ofShared }: Architecture,
+  { count, used, feedForwardSize, normalisesShares, hasSharedFeedForward }: Experts,
 ): Record<string, GgufWritableValue> {
-  const hasOwnWidth = FAMILIES[name]!.settings.includes('expert_feed_forward_length');
   return {
     expert_count: { u32: count },
     expert_used_count: { u32: used },
-    ...(hasOwnWidth ? { expert_feed_forward_length: { u32: feedForwardSize } } : {}),
+    ...(hasExpertWidth(name) ? { expert_feed_forward_length: { u32: feedForwardSize } } : {}),
+    ...(hasSharedFeedForward ? { expert_shared_feed_forward_length: { u32: ofShared } } : {}),
     ...(normalisesShares ? {} : { expert_weights_norm: false }),
   };
 }

@@ -7,17 +7,17 @@ import {
   expertDims,
   expertsIn,
   FAMILIES,
-  GGUF_LINEARS,
+  ggufLinear,
   hasConvolution,
   linearDims,
   type LinearName,
-  linearsIn,
   normTensorsOf,
   parentModule,
   queryKeyNormWidth,
   ROUTER_BIAS,
   ROUTER_TENSOR,
   SINKS_TENSOR,
+  storedLinears,
 } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
 import {
@@ -113,12 +113,12 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
     : {};
   const isConvolution = hasConvolution(architecture, layer);
   const linears = (parents: readonly string[], hasBias: (linear: LinearName) => boolean): BlockTensor[] =>
-    linearsIn(architecture, layer)
+    storedLinears(architecture, layer)
       .filter((linear) => parents.includes(parentModule(linear)))
       .flatMap((linear) => {
         const { out, in: inputs } = linearDims(architecture, linear);
         const own = { heads: heads[linear] };
-        const part = GGUF_LINEARS[linear];
+        const part = ggufLinear(architecture, layer, linear);
         const bias = hasBias(linear) ? [{ part: `${part}.bias`, dims: [out], ...own }] : [];
         return [{ part: `${part}.weight`, dims: [out, inputs], ...own }, ...bias];
       });

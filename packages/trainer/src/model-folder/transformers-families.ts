@@ -14,6 +14,7 @@ import {
   GPT_OSS_LAYOUTS,
   GRANITE_HYBRID_LAYOUTS,
   GRANITE_LAYOUTS,
+  GRANITE_SHARED_LAYOUTS,
   QWEN3_LAYOUTS,
 } from './feed-forward-layouts.ts';
 import { isRecord } from './folder-files.ts';
@@ -27,6 +28,8 @@ export interface TransformersFamily {
   readonly className: string;
   /** True if it has sliding windows, by which it differs from another family of the architecture. */
   readonly hasWindows: boolean;
+  /** True if layers have a feed-forward next to experts, by which it differs from another family of the architecture. */
+  readonly hasSharedFeedForward: boolean;
   /** Values of `layer_types` for layers without windows. */
   readonly layerTypes: readonly unknown[];
   /** Norms of q and k, which its models always or never have. */
@@ -61,6 +64,7 @@ const LLAMA: TransformersFamily = {
   architecture: 'llama',
   className: 'LlamaForCausalLM',
   hasWindows: false,
+  hasSharedFeedForward: false,
   layerTypes: ['full_attention'],
   queryKeyNorm: null,
   hasQkvBias: false,
@@ -86,6 +90,23 @@ const GRANITE: TransformersFamily = {
     attention_multiplier: decimal(architecture.attentionScale ?? 1 / Math.sqrt(architecture.headSize)),
     residual_multiplier: decimal(architecture.residualScale),
     logits_scaling: decimal(architecture.logitScale),
+  }),
+};
+
+const GRANITE_MOE: TransformersFamily = {
+  ...GRANITE,
+  architecture: 'granitemoe',
+  className: 'GraniteMoeForCausalLM',
+  feedForwardLayouts: GRANITE_LAYOUTS,
+  traits: (fields) => ({
+    ...graniteScales(fields),
+    experts: localExperts(fields, { count: 8, used: 2, hasBiases: false }),
+  }),
+  fields: (architecture) => ({
+    ...GRANITE.fields(architecture),
+    intermediate_size: architecture.experts!.feedForwardSize,
+    num_local_experts: architecture.experts!.count,
+    num_experts_per_tok: architecture.experts!.used,
   }),
 };
 
@@ -143,20 +164,20 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
     fields: gemma3Fields,
   },
   granite: GRANITE,
-  granitemoe: {
-    ...GRANITE,
-    architecture: 'granitemoe',
-    className: 'GraniteMoeForCausalLM',
-    feedForwardLayouts: GRANITE_LAYOUTS,
-    traits: (fields) => ({
-      ...graniteScales(fields),
-      experts: localExperts(fields, { count: 8, used: 2, hasBiases: false }),
-    }),
+  granitemoe: GRANITE_MOE,
+  granitemoeshared: {
+    ...GRANITE_MOE,
+    className: 'GraniteMoeSharedForCausalLM',
+    hasSharedFeedForward: true,
+    feedForwardSize: 'shared_intermediate_size',
+    feedForwardLayouts: GRANITE_SHARED_LAYOUTS,
+    traits: (fields, numLayers, ropeBase) => {
+      const { experts, ...scales } = GRANITE_MOE.traits(fields, numLayers, ropeBase);
+      return { ...scales, experts: { ...experts!, hasSharedFeedForward: true } };
+    },
     fields: (architecture) => ({
-      ...GRANITE.fields(architecture),
-      intermediate_size: architecture.experts!.feedForwardSize,
-      num_local_experts: architecture.experts!.count,
-      num_experts_per_tok: architecture.experts!.used,
+      ...GRANITE_MOE.fields(architecture),
+      shared_intermediate_size: architecture.feedForwardSize,
     }),
   },
   granitemoehybrid: {
@@ -379,6 +400,7 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
     used: whole(fields, 'num_experts_per_tok', [1, count], 8),
     feedForwardSize: whole(fields, 'moe_intermediate_size', [1, 1 << 20], 768),
     normalisesShares: flag(fields, 'norm_topk_prob'),
+    hasSharedFeedForward: false,
     hasBiases: false,
     denseLayers: Array.from({ length: numLayers }, (_, layer) => layer).filter(
       (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
@@ -397,6 +419,7 @@ function localExperts(
     used: whole(fields, 'num_experts_per_tok', [1, count], defaults.used),
     feedForwardSize: whole(fields, 'intermediate_size', [1, 1 << 20]),
     normalisesShares: true,
+    hasSharedFeedForward: false,
     hasBiases: defaults.hasBiases,
     denseLayers: [],
   };
@@ -463,10 +486,15 @@ function gemma3Fields(architecture: Architecture): object {
 export function transformersFamily(
   architecture: Architecture,
 ): (TransformersFamily & { readonly modelType: string }) | undefined {
-  const { name, queryKeyNorm, window } = architecture;
+  const { name, queryKeyNorm, window, experts } = architecture;
   const [modelType, family] =
     Object.entries(TRANSFORMERS_FAMILIES)
-      .filter(([, own]) => own.architecture === name && own.queryKeyNorm === queryKeyNorm)
+      .filter(
+        ([, own]) =>
+          own.architecture === name &&
+          own.queryKeyNorm === queryKeyNorm &&
+          own.hasSharedFeedForward === (experts?.hasSharedFeedForward ?? false),
+      )
       .toSorted(([, a], [, b]) => Number(a.hasWindows) - Number(b.hasWindows))
       .find(([, { hasWindows }]) => window === null || hasWindows) ?? [];
   return modelType === undefined || family === undefined ? undefined : { ...family, modelType };

@@ -81,6 +81,17 @@ const CASES: readonly [string, Case][] = [
     { differences: { name: 'granite' }, metadata: { 'granite.attention.scale': 0 } },
   ],
   [
+    'granitemoe without a shared feed-forward',
+    {
+      differences: {
+        ...TINY_ARCHITECTURES.granitemoe,
+        vocabSize: 48,
+        feedForwardSize: 32,
+        experts: { ...TINY_ARCHITECTURES.granitemoe.experts!, hasSharedFeedForward: false },
+      },
+    },
+  ],
+  [
     'granite without rope',
     { differences: { ...TINY_ARCHITECTURES.granite, vocabSize: 48, unrotatedPeriod: 1 }, isTied: true },
   ],

@@ -357,11 +357,11 @@ export class BlockGraph {
 
   /**
    * Graph of a block with experts, up to them: x [T, H], o [T, heads·D] → x2 (after attention) [T, H], h [T, H], the
-   * input of the experts, and the router's scores [T, E].
+   * input of the experts, the router's scores [T, E], and y [T, H]: x2 with the shared feed-forward, if there is one.
    */
-  routed(): { x2: Value; h: Value; scores: Value } {
-    const { x2, h, scores } = this.#routed();
-    return { x2, h, scores };
+  routed(): Outputs {
+    const { x2, h, scores, y } = this.#routed();
+    return { x2, h, scores, ...(y !== x2 && { y }) };
   }
 
   /**
@@ -369,9 +369,9 @@ export class BlockGraph {
    * gradients of the adapters of o.
    */
   routedBackward(): Outputs {
-    const { x, o, x2, h, scores, fromAttention } = this.#routed();
+    const { x, o, x2, h, scores, y, fromAttention } = this.#routed();
     const seeds = new Map([
-      [x2, input(gradientName('y'), x2.shape)],
+      [y, input(gradientName('y'), x2.shape)],
       [h, input(gradientName('h'), h.shape)],
       [scores, input(gradientName('scores'), scores.shape)],
     ]);
@@ -387,8 +387,16 @@ export class BlockGraph {
     const scores = matmul(attended.h, router, { transposeB: true });
     return {
       ...attended,
+      y: experts!.hasSharedFeedForward ? this.#sharedSum(attended) : attended.x2,
       scores: experts!.hasBiases ? add(scores, input(ROUTER_BIAS_NAME, [experts!.count])) : scores,
     };
+  }
+
+  /** x2 with the output of the feed-forward that all tokens of a block with experts share; it has no adapter. */
+  #sharedSum({ x2, h }: { readonly x2: Value; readonly h: Value }): Value {
+    const [gate, up] = (['gate', 'up'] as const).map((name) => this.#fedProduct(h, name, 0));
+    const added = this.#fedProduct(this.#gated(gate!, up!), 'down', 0);
+    return this.#outputSum(x2, added, outputNormName('feedForward'));
   }
 
   /** Graph of one expert: x [T, H] → gate and up [T, F], from which backward can start, and y [T, H]. */

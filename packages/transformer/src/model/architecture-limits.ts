@@ -71,8 +71,9 @@ const BLOCK_TENSORS: Readonly<Record<'separate' | 'fused', ReadonlySet<string>>>
   ]),
   fused: new Set(['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`)),
 };
-/** Router and experts, for families that have them. */
+/** Router and experts, for families that have them, and the feed-forward next to experts. */
 const OF_EXPERTS: ReadonlySet<string> = new Set([ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]);
+const SHARED: ReadonlySet<string> = new Set(['gate', 'up', 'down'].map((name) => `ffn_${name}_shexp.weight`));
 /** Parts of layers with a convolution, for families that have some. */
 const OF_CONVOLUTIONS: ReadonlySet<string> = new Set([
   CONVOLUTION_TENSOR,
@@ -120,6 +121,7 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
 
 export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
   const { hasFusedLinears, ropeHasTwoFactors, hasExperts, hasSinks, hasConvolutions, outputNorm } = family;
+  const mayShare = family.settings.includes('expert_shared_feed_forward_length');
   const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
   const others = new Set([...OTHER_TENSORS, outputNorm, ...(ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [])]);
   const normNames = new Set(normTensors(family).map((norm) => `${norm}.weight`));
@@ -129,6 +131,7 @@ export function refuseUnknownTensors(file: ModelFile, name: string, family: Fami
     if (part !== undefined && (normNames.has(part) || (hasExperts && OF_EXPERTS.has(part)))) continue;
     if (part !== undefined && hasConvolutions && OF_CONVOLUTIONS.has(part)) continue;
     if (part !== undefined && hasSinks && WITH_SINKS.includes(part)) continue;
+    if (part !== undefined && hasExperts && mayShare && SHARED.has(part)) continue;
     throw unsupported(
       `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );

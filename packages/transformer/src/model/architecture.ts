@@ -24,7 +24,7 @@ import {
 } from './experts.ts';
 import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
-import { GGUF_LINEARS } from './gguf-linears.ts';
+import { GGUF_LINEARS, ggufLinear } from './gguf-linears.ts';
 import { type Convolution, CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
@@ -138,7 +138,7 @@ export const linearNames = (architecture: LinearTraits): readonly LinearName[] =
   return experts === null || experts.denseLayers.length > 0 ? linearsOfDense(architecture) : ATTENTION_LINEAR_NAMES;
 };
 
-/** Those of one block. Experts are none of them. */
+/** Those of one block that may have an adapter: not experts, nor the feed-forward next to them. */
 export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] => {
   if (expertsIn(architecture, layer) !== null) return ATTENTION_LINEAR_NAMES;
   const all = linearsOfDense(architecture);
@@ -146,6 +146,12 @@ export const linearsIn = (architecture: LinearTraits, layer: number): readonly L
   const absent = hasConvolution(architecture, layer) ? ATTENTION_ONLY : CONVOLUTION_ONLY;
   return all.filter((linear) => !absent.includes(linear));
 };
+
+/** Those of one block in its file. Experts are none of them. */
+export const storedLinears = (architecture: LinearTraits, layer: number): readonly LinearName[] =>
+  expertsIn(architecture, layer)?.hasSharedFeedForward === true
+    ? linearsOfDense(architecture)
+    : linearsIn(architecture, layer);
 
 type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts' | 'convolution'>;
 
@@ -261,7 +267,10 @@ export function readArchitecture(file: ModelFile): Architecture {
     vocabSize,
     hiddenSize,
     // Without dense layers nothing reads it.
-    feedForwardSize: size('feed_forward_length', experts?.denseLayers.length === 0 ? hiddenSize : undefined),
+    feedForwardSize:
+      experts?.hasSharedFeedForward === true
+        ? size(SHARED_SIZE)
+        : size('feed_forward_length', experts?.denseLayers.length === 0 ? hiddenSize : undefined),
     numLayers,
     numHeads,
     numKvHeads,
@@ -388,6 +397,8 @@ export function longRopeMagnitude(contextLength: number, originalContext: number
 /** Factor of rotated q and k. */
 export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
 
+const SHARED_SIZE = 'expert_shared_feed_forward_length';
+
 /** Layers without a router are dense. llama.cpp makes the shares of the used experts sum to 1 in this family. */
 function readExperts(
   { tensors, metadata }: ModelFile,
@@ -403,6 +414,7 @@ function readExperts(
     feedForwardSize: size(
       ['expert_feed_forward_length'].find((key) => settings.includes(key)) ?? 'feed_forward_length',
     ),
+    hasSharedFeedForward: settings.includes(SHARED_SIZE) && Number(metadata.get(`${name}.${SHARED_SIZE}`) ?? 0) !== 0,
     hasBiases: hasSinks,
     normalisesShares: metadata.get(`${name}.expert_weights_norm`) !== false,
     denseLayers: layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`)),
@@ -448,14 +460,19 @@ function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture
   const { numLayers, hasSinks } = architecture;
   const family = FAMILIES[architecture.name]!;
   const blocks = Array.from({ length: numLayers }, (_, layer) => {
-    const linears = linearsIn(architecture, layer);
+    const linears = storedLinears(architecture, layer);
     const parts = [
-      ...[...normTensors(family), ...linears.map((linear) => GGUF_LINEARS[linear])].map((part) => `${part}.weight`),
+      ...[...normTensors(family), ...linears.map((linear) => ggufLinear(architecture, layer, linear))].map(
+        (part) => `${part}.weight`,
+      ),
       ...(hasConvolution(architecture, layer) ? [CONVOLUTION_TENSOR] : []),
     ];
     if (expertsIn(architecture, layer) === null) return parts.map((part) => `blk.${layer}.${part}`);
-    const other = LINEAR_NAMES.filter((linear) => !linears.includes(linear))
-      .map((linear) => `blk.${layer}.${GGUF_LINEARS[linear]}.weight`)
+    const other = (['gate', 'up', 'down'] as const)
+      .flatMap((linear) => [GGUF_LINEARS[linear], `${GGUF_LINEARS[linear]}_shexp`])
+      .map((part) => `${part}.weight`)
+      .filter((part) => !parts.includes(part))
+      .map((part) => `blk.${layer}.${part}`)
       .find((tensor) => tensors.has(tensor));
     if (other !== undefined) throw unsupported(`block ${layer} has experts and ${other}; both are not supported`);
     return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS), ...(hasSinks ? WITH_SINKS : [])].map(
@@ -485,10 +502,11 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
     for (const norm of normTensors(FAMILIES[architecture.name]!)) check(`${prefix}${norm}.weight`, [hiddenSize]);
     for (const linear of ['q', 'k'] as const)
       check(`${prefix}attn_${linear}_norm.weight`, [queryKeyNormWidth(architecture, linear)]);
-    for (const linear of linearNames(architecture)) {
+    for (const linear of storedLinears(architecture, layer)) {
       const dims = linearDims(architecture, linear);
-      check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
-      check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
+      const tensor = `${prefix}${ggufLinear(architecture, layer, linear)}`;
+      check(`${tensor}.weight`, [dims.in, dims.out]);
+      check(`${tensor}.bias`, [dims.out]);
     }
     if (convolution !== null) check(`${prefix}${CONVOLUTION_TENSOR}`, [convolution.size, hiddenSize]);
     check(`${prefix}${SINKS_TENSOR}`, [architecture.numHeads]);

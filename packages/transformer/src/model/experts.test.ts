@@ -8,6 +8,7 @@ const EXPERTS: Experts = {
   feedForwardSize: 4,
   normalisesShares: true,
   hasBiases: false,
+  hasSharedFeedForward: false,
   denseLayers: [],
 };
 

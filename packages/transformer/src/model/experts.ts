@@ -7,6 +7,8 @@ export interface Experts {
   readonly feedForwardSize: number;
   /** True: the shares of a token's experts sum to 1; false: they are probabilities among all experts. */
   readonly normalisesShares: boolean;
+  /** True if each token also takes a feed-forward that is always computed, as wide as that of dense layers. */
+  readonly hasSharedFeedForward: boolean;
   /** True if router and matrices have biases. */
   readonly hasBiases: boolean;
   /** Layers with one feed-forward instead, ascending. */

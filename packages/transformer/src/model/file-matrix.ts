@@ -1,9 +1,9 @@
 import { partOfTensor, readValues, type GgufFile, type TensorPlace } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
-import { linearDims, linearNames } from './architecture.ts';
-import { GGUF_LINEARS } from './gguf-linears.ts';
+import { linearDims } from './architecture.ts';
+import { ggufLinear } from './gguf-linears.ts';
 import { toInterleaved } from './head-permutation.ts';
-import type { LinearName } from './lora-config.ts';
+import { ALL_LINEAR_NAMES, type LinearName } from './lora-config.ts';
 import {
   type ByProjection,
   byProjection,
@@ -40,12 +40,12 @@ let piece = new Float32Array(0);
 
 /** Matrices of all blocks: linear layers of a projection, stacked; q and k in half-rotation order. */
 export function fileMatrices(file: Pick<GgufFile, 'place'>, architecture: Architecture): ByProjection<FileMatrix>[] {
-  const orders = new Map(linearNames(architecture).map((linear) => [linear, halfRotationRows(architecture, linear)]));
+  const orders = new Map(ALL_LINEAR_NAMES.map((linear) => [linear, halfRotationRows(architecture, linear)]));
   const matrix = (layer: number, projection: ProjectionName): FileMatrix => {
     const { in: columns, out: rows } = projectionDims(architecture, projection);
     const parts = projectionParts(architecture, projection).map(({ linear, firstRow, numRows }): FileRows => {
       const targets = orders.get(linear)!;
-      const place = file.place(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`);
+      const place = file.place(`blk.${layer}.${ggufLinear(architecture, layer, linear)}.weight`);
       return {
         place: partOfTensor(place, firstRow * columns, numRows * columns),
         numRows,

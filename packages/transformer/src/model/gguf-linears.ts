@@ -1,3 +1,4 @@
+import { type Experts, expertsIn } from './experts.ts';
 import type { LinearName } from './lora-config.ts';
 
 /** Names of tensors. `ffn_up` of a family with fused layers has the rows of gate and up. */
@@ -18,3 +19,15 @@ export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
   w3: 'ffn_up',
   w2: 'ffn_down',
 };
+
+/** Name of a linear layer of a block, whose feed-forward may be next to experts. */
+export function ggufLinear(
+  architecture: { readonly experts: Experts | null },
+  layer: number,
+  linear: LinearName,
+): string {
+  const isShared = expertsIn(architecture, layer)?.hasSharedFeedForward === true && IN_FEED_FORWARD.includes(linear);
+  return isShared ? `${GGUF_LINEARS[linear]}_shexp` : GGUF_LINEARS[linear];
+}
+
+const IN_FEED_FORWARD: readonly LinearName[] = ['gate', 'up', 'down'];

@@ -55,13 +55,13 @@ export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
 export const PROJECTION_NAMES = Object.keys(LINEARS.separate) as ProjectionName[];
 export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
 
-/** A part of each product that a block has: of attention or a convolution, and without experts of a feed-forward. */
+/** A part of each product that a block has: of attention or a convolution, and without experts or next to them of a feed-forward. */
 export type ByProjection<Part> = Readonly<Partial<Record<ProjectionName, Part>>>;
 
 /** Inputs of a block's linear layers, in its order. */
 export const inputsIn = (architecture: Architecture, layer: number): readonly InputName[] => [
   ...(hasConvolution(architecture, layer) ? (['convIn', 'convOut'] as const) : (['attention', 'o'] as const)),
-  ...(expertsIn(architecture, layer) === null ? (['feedForward', 'down'] as const) : []),
+  ...(expertsIn(architecture, layer)?.hasSharedFeedForward !== false ? (['feedForward', 'down'] as const) : []),
 ];
 
 export const projectionsIn = (architecture: Architecture, layer: number): readonly ProjectionName[] =>

@@ -15,7 +15,7 @@ import { FAMILIES } from './families.ts';
 import { CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
-import { GGUF_LINEARS } from './gguf-linears.ts';
+import { GGUF_LINEARS, ggufLinear } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import type { ByProjection, LinearRows, ProjectionName } from './projections.ts';
 import {
@@ -304,7 +304,7 @@ function readRows(
 ): Float32Array {
   const { linear, firstRow, numRows } = rows;
   const { in: width } = linearDims(architecture, linear);
-  const name = `blk.${layer}.${GGUF_LINEARS[linear]}.weight`;
+  const name = `blk.${layer}.${ggufLinear(architecture, layer, linear)}.weight`;
   const values = file.readF32(name, into ?? new Float32Array(numRows * width), firstRow * width);
   return inHalves(values, linear, architecture, width);
 }

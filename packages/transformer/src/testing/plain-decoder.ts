@@ -60,7 +60,9 @@ export function plainLogprobs(
           by('gate', h2).map((g, i) => gate(g, up[i]!)),
         );
       };
-      const back = block.experts === null ? gated(linear) : expertSum(architecture, block.experts, h2, gated);
+      const ofExperts = block.experts === null ? null : expertSum(architecture, block.experts, h2, gated);
+      const ofAll = architecture.experts?.hasSharedFeedForward === true || ofExperts === null ? gated(linear) : null;
+      const back = ofExperts === null || ofAll === null ? (ofExperts ?? ofAll!) : sum(ofExperts, ofAll);
       x = sum(x, scaled(normOr(back, normsAfter?.feedForward)));
     }
     // The output norm has the divisor of logits.

@@ -1,5 +1,11 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
-import { linearDims, linearsIn, type Architecture, type LongRope, longRopeMagnitude } from '../model/architecture.ts';
+import {
+  linearDims,
+  storedLinears,
+  type Architecture,
+  type LongRope,
+  longRopeMagnitude,
+} from '../model/architecture.ts';
 import {
   EXPERT_BIASES,
   EXPERT_MATRICES,
@@ -15,7 +21,7 @@ import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
 import { CONVOLUTION_TENSOR, hasConvolution } from '../model/short-convolution.ts';
 import { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR } from '../model/architecture-limits.ts';
-import { GGUF_LINEARS } from '../model/gguf-linears.ts';
+import { ggufLinear } from '../model/gguf-linears.ts';
 import type { LinearName } from '../model/lora-config.ts';
 import type { BlockWeights } from '../model/weights.ts';
 
@@ -46,6 +52,7 @@ const EXPERTS: Experts = {
   used: 3,
   feedForwardSize: 32,
   normalisesShares: true,
+  hasSharedFeedForward: false,
   hasBiases: false,
   denseLayers: [],
 };
@@ -143,7 +150,12 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     hasInterleavedHeads: false,
     experts: EXPERTS,
   },
-  granitemoe: { ...GRANITE, name: 'granitemoe', feedForwardSize: EXPERTS.feedForwardSize, experts: EXPERTS },
+  granitemoe: {
+    ...GRANITE,
+    name: 'granitemoe',
+    feedForwardSize: 48,
+    experts: { ...EXPERTS, hasSharedFeedForward: true },
+  },
   lfm2: {
     ...TINY_ARCHITECTURE,
     name: 'lfm2',
@@ -208,7 +220,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.context_length`]: { u32: tinyContextLength(a) },
     [`${a.name}.block_count`]: { u32: a.numLayers },
     [`${a.name}.embedding_length`]: { u32: a.hiddenSize },
-    [`${a.name}.feed_forward_length`]: { u32: a.feedForwardSize },
+    [`${a.name}.feed_forward_length`]: { u32: hasExpertWidth(a) ? a.feedForwardSize : a.experts!.feedForwardSize },
     [`${a.name}.attention.head_count`]: { u32: a.numHeads },
     [`${a.name}.attention.head_count_kv`]: a.convolution === null ? { u32: a.numKvHeads } : headsByLayer(a),
     ...(a.convolution === null ? {} : { [`${a.name}.shortconv.l_cache`]: { u32: a.convolution.size } }),
@@ -222,7 +234,10 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
       : {
           [`${a.name}.expert_count`]: { u32: a.experts.count },
           [`${a.name}.expert_used_count`]: { u32: a.experts.used },
-          ...(familyOf(a).settings.includes('expert_feed_forward_length')
+          ...(a.experts.hasSharedFeedForward
+            ? { [`${a.name}.expert_shared_feed_forward_length`]: { u32: a.feedForwardSize } }
+            : {}),
+          ...(hasExpertWidth(a)
             ? { [`${a.name}.expert_feed_forward_length`]: { u32: a.experts.feedForwardSize } }
             : {}),
           ...(a.experts.normalisesShares ? {} : { [`${a.name}.expert_weights_norm`]: false }),
@@ -263,6 +278,10 @@ const headsByLayer = (a: Architecture): GgufWritableValue => ({
 });
 /** Family by its name; llama for others. */
 const familyOf = ({ name }: Architecture): Family => FAMILIES[name] ?? FAMILIES['llama']!;
+
+/** True if dense layers, or none, have `feed_forward_length`. */
+const hasExpertWidth = (a: Architecture): boolean =>
+  a.experts === null || familyOf(a).settings.includes('expert_feed_forward_length');
 
 function scaleMetadata(a: Architecture): Record<string, GgufWritableValue> {
   if (!familyOf(a).settings.includes('logit_scale')) return {};
@@ -336,7 +355,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
     { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
     ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
     vector(
-      FAMILIES[a.name]!.outputNorm,
+      familyOf(a).outputNorm,
       weights.outputNorm.map((value) => value * a.logitScale),
     ),
     ...(weights.ropeFactors === null
@@ -363,12 +382,12 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
                 vector(`${prefix}.${normTensorsOf(familyOf(a))[place][of]}.weight`, norms[of]),
               ),
         ),
-        ...linearsIn(a, layer).flatMap((linear) => {
+        ...storedLinears(a, layer).flatMap((linear) => {
           const dims = linearDims(a, linear);
           const parts = rowsOf(a, block, linear);
           return [
             {
-              name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
+              name: `${prefix}.${ggufLinear(a, layer, linear)}.weight`,
               dims: [dims.in, dims.out],
               data: Float32Array.from(parts.flatMap(({ data }) => [...data])),
             },
