@@ -8,7 +8,7 @@ interface CpuSample {
   readonly atMs: number;
   /** processor seconds of all processes */
   readonly busySeconds: number;
-  /** seconds of this process, the measured ones, and all their descendants */
+  /** seconds of this process, the measured ones, and all their descendants, without the idle ones */
   readonly ownSeconds: number;
 }
 
@@ -21,16 +21,17 @@ export function machineLine(): string {
  * Sample of processor times. Contention distorts timings instead of scaling them, so a bench reports the load
  * of other processes.
  * @param measured processes that count as own, although they are not descendants
+ * @param idle descendants that count as others: servers that should be idle meanwhile
  * @returns null without /proc
  */
-export function sampleCpu(measured: readonly number[] = []): CpuSample | null {
+export function sampleCpu(measured: readonly number[] = [], idle: readonly number[] = []): CpuSample | null {
   try {
     const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/\s+/).slice(1).map(Number);
     const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = fields;
     return {
       atMs: performance.now(),
       busySeconds: (user + nice + system + irq + softirq) / TICKS_PER_SECOND,
-      ownSeconds: secondsOf([process.pid, ...measured]),
+      ownSeconds: secondsOf([process.pid, ...measured]) - secondsOf(idle),
     };
   } catch {
     return null;
@@ -55,6 +56,25 @@ export async function waitUntilQuiet(maxWaitMs: number): Promise<number | null> 
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const others = otherCores(before, sampleCpu());
     if (others === null || others <= 0.25 || performance.now() > deadline) return others;
+  }
+}
+
+/** Use of a core below which a server counts as idle: its timers. */
+const IDLE_CORES = 0.05;
+const IDLE_CHECK_MS = 500;
+
+/**
+ * Waits until these processes and their descendants use almost no processor time, for at most `maxWaitMs`.
+ * Threads of some servers spin for a while after an answer.
+ * @returns their use at the end, cores; 0 without /proc
+ */
+export async function waitUntilIdle(roots: readonly number[], maxWaitMs: number): Promise<number> {
+  const deadline = performance.now() + maxWaitMs;
+  for (;;) {
+    const [before, startedAt] = [secondsOf(roots), performance.now()];
+    await new Promise((resolve) => setTimeout(resolve, IDLE_CHECK_MS));
+    const cores = (secondsOf(roots) - before) / ((performance.now() - startedAt) / 1000);
+    if (cores <= IDLE_CORES || performance.now() > deadline) return cores;
   }
 }
 

@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { CreditedSequence } from '@trainyard/trainer';
 
 import type { LlamaConfig } from './base-weights.ts';
+import { JsonLinesProcess } from './json-lines-process.ts';
 
 export type TorchMode = 'packed' | 'separate';
 
@@ -30,23 +29,14 @@ export async function openTorchTraining(options: {
 }): Promise<TorchTraining> {
   const { python, weightsPath, config, dtype, numThreads } = options;
   const script = join(import.meta.dirname, 'torch_training.py');
-  const child = spawn(python, [script, weightsPath, JSON.stringify(config), dtype, String(numThreads)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const answer = async (): Promise<unknown> => {
-    const { value, done } = await lines.next();
-    if (done === true) throw new Error('the PyTorch process ended');
-    return JSON.parse(value) as unknown;
-  };
-  const { ready } = (await answer()) as { ready: string };
+  const child = new JsonLinesProcess(python, [script, weightsPath, JSON.stringify(config), dtype, String(numThreads)]);
+  const { ready } = (await child.answer()) as { ready: string };
   return {
     version: ready,
     step: async (mode, sequences, prompt) => {
       const command = { mode, prompt, sequences: sequences.map(({ tokenIds }) => [...tokenIds]) };
-      child.stdin.write(`${JSON.stringify(command)}\n`);
-      return (await answer()) as TorchStep;
+      return (await child.ask(command)) as TorchStep;
     },
-    close: () => child.stdin.end(),
+    close: () => void child.close(),
   };
 }

@@ -10,6 +10,7 @@ import sys
 import time
 
 import torch
+from packed_row import pack, selected
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -39,10 +40,6 @@ def finish():
     optimizer.zero_grad(set_to_none=True)
 
 
-def selected(logits, ids):
-    return torch.gather(torch.log_softmax(logits.float(), -1), -1, ids.unsqueeze(-1)).squeeze(-1)
-
-
 def separate(sequences, prompt):
     """One row after the other: eight in one batch take 10 GB."""
     results = []
@@ -57,31 +54,8 @@ def separate(sequences, prompt):
 
 
 def packed(sequences, prompt):
-    """One row: the prompt once, then the completions, each seeing the prompt and itself."""
-    completion = len(sequences[0]) - prompt
-    row = list(sequences[0][:prompt])
-    positions = list(range(prompt))
-    owner = [-1] * prompt
-    sources, wanted = [], []
-    for index, sequence in enumerate(sequences):
-        start = len(row)
-        # The last token of a completion is only ever predicted.
-        row += sequence[prompt:-1]
-        positions += range(prompt, prompt + completion - 1)
-        owner += [index] * (completion - 1)
-        sources += [prompt - 1, *range(start, start + completion - 1)]
-        wanted += sequence[prompt:]
-    owners = torch.tensor(owner)
-    order = torch.arange(len(row))
-    visible = (order[:, None] >= order[None, :]) & ((owners[None, :] == -1) | (owners[None, :] == owners[:, None]))
-    mask = torch.zeros(visible.shape, dtype=dtype).masked_fill(~visible, torch.finfo(dtype).min)[None, None]
-    logits = model(
-        input_ids=torch.tensor([row]),
-        position_ids=torch.tensor([positions]),
-        attention_mask=mask,
-        logits_to_keep=torch.tensor(sources),
-    ).logits
-    logprobs = selected(logits, torch.tensor([wanted]))
+    row = pack(sequences[0][:prompt], [sequence[prompt:] for sequence in sequences], dtype)
+    logprobs = selected(model(**row.inputs).logits, row.wanted)
     (-logprobs.mean()).backward()
     finish()
     return logprobs.detach().flatten().tolist()

@@ -27,14 +27,19 @@ export interface Measurement {
   readonly otherCores: number | null;
 }
 
-export async function measure(server: ServerUnderTest, workload: Workload, seed: number): Promise<Measurement> {
-  const root = server.localPort === null ? null : listenerOf(server.localPort);
-  const roots = root === null ? [] : [root];
+/** @param idle processes of the other servers: what they use counts as the use of others */
+export async function measure(
+  server: ServerUnderTest,
+  workload: Workload,
+  { seed, idle }: { readonly seed: number; readonly idle: readonly number[] },
+): Promise<Measurement> {
+  const roots = rootsOf([server]);
+  const root = roots[0] ?? null;
   let peakBytes: number | null = null;
   const look = (): void => {
     if (root !== null) peakBytes = Math.max(peakBytes ?? 0, proportionalBytes(processesBelow(roots)) ?? 0);
   };
-  const before = sampleCpu(roots);
+  const before = sampleCpu(roots, idle);
   const secondsBefore = secondsOf(roots);
   const startedAt = performance.now();
   const timer = setInterval(look, MEMORY_EVERY_MS);
@@ -54,11 +59,16 @@ export async function measure(server: ServerUnderTest, workload: Workload, seed:
       cpuMsPerToken: cpuSeconds === null ? null : (cpuSeconds * 1000) / completionTokens,
       coresUsed: cpuSeconds === null ? null : cpuSeconds / wallSeconds,
       peakBytes,
-      otherCores: otherCores(before, sampleCpu(roots)),
+      otherCores: otherCores(before, sampleCpu(roots, idle)),
     };
   } finally {
     clearInterval(timer);
   }
+}
+
+/** Processes that listen on the ports of these servers, without those of other machines. */
+export function rootsOf(servers: readonly ServerUnderTest[]): number[] {
+  return servers.flatMap(({ localPort }) => (localPort === null ? [] : (listenerOf(localPort) ?? [])));
 }
 
 function sum(values: readonly number[]): number {

@@ -1,6 +1,7 @@
 import { markdownTable } from '../markdown-table.ts';
 import { median, percentile } from '../percentile.ts';
 import type { Measurement } from './measure.ts';
+import type { Workload } from './workloads.ts';
 
 /** Outcome of a workload on a server: one measurement per round, and the reason if one failed. */
 export interface Outcome {
@@ -9,31 +10,45 @@ export interface Outcome {
   readonly failure: string | null;
 }
 
-/** Outcomes of one workload, by server name; the others are compared with the first server. */
-export type WorkloadOutcomes = ReadonlyMap<string, Outcome>;
+/** Outcomes of one workload, by server name. */
+export interface WorkloadOutcomes {
+  readonly workload: Pick<Workload, 'name' | 'figure'>;
+  readonly byServer: ReadonlyMap<string, Outcome>;
+}
 
-/** @returns two tables in Markdown: rates with their ratios, and costs */
-export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>): string {
-  const servers = [...new Set([...byWorkload.values()].flatMap((outcomes) => [...outcomes.keys()]))];
-  const [first = '', ...others] = servers;
-  const rates = [...byWorkload].map(([workload, outcomes]) => [
-    workload,
-    ...servers.map((server) => rate(outcomes.get(server))),
-    ...others.map((server) => ratio(outcomes.get(first), outcomes.get(server))),
-    figure(Math.max(0, ...[...outcomes.values()].flatMap(({ measurements }) => measurements.map(strangers)))),
+/**
+ * Three tables in Markdown: figures, ratios and costs.
+ * @param ours names of our servers: ratios are theirs to each other server; without others, of the first one to the rest
+ */
+export function renderReport(outcomes: readonly WorkloadOutcomes[], ours: readonly string[]): string {
+  const servers = [...new Set(outcomes.flatMap(({ byServer }) => [...byServer.keys()]))];
+  const pairs = pairsOf(servers, ours);
+  const figures = outcomes.map(({ workload, byServer }) => [
+    workload.figure === undefined ? workload.name : `${workload.name}, ms`,
+    ...servers.map((server) => figureOf(workload, byServer.get(server))),
+    format(Math.max(0, ...[...byServer.values()].flatMap(({ measurements }) => measurements.map(strangers)))),
   ]);
-  const costs = [...byWorkload].flatMap(([workload, outcomes]) =>
-    [...outcomes].flatMap(([server, { measurements }]) =>
-      measurements.length === 0 ? [] : [[workload, server, ...costsOf(measurements)]],
+  const ratios = outcomes.map(({ workload, byServer }) => [
+    workload.name,
+    ...pairs.map(([one, other]) => ratio(workload, byServer.get(one), byServer.get(other))),
+  ]);
+  const costs = outcomes.flatMap(({ workload, byServer }) =>
+    [...byServer].flatMap(([server, { measurements }]) =>
+      measurements.length === 0 ? [] : [[workload.name, server, ...costsOf(measurements)]],
     ),
   );
   return [
-    'Completion tokens per second, medians; ratios are medians over the rounds, above 1 if the first server is faster. A server that used fewer cores has no ratio: start it with all of them.',
+    'Completion tokens per second, or the time to the first token in ms: median (smallest–largest round).',
     '',
-    markdownTable(
-      ['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'],
-      rates,
-    ),
+    markdownTable(['workload', ...servers, 'others used, cores'], figures),
+    ...(pairs.length === 0
+      ? []
+      : [
+          '',
+          'Ratios of speeds within a round, above 1 if the first is faster: median (smallest–largest). None for a server that used fewer cores or read other prompts.',
+          '',
+          markdownTable(['workload', ...pairs.map(([one, other]) => `${one} ÷ ${other}`)], ratios),
+        ]),
     '',
     'Medians of the rounds: time to the first token and between tokens in ms, prompt tokens, processor time in ms a completion token, cores used, memory in MB (PSS).',
     '',
@@ -56,35 +71,54 @@ export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>):
   ].join('\n');
 }
 
-function rate(outcome: Outcome | undefined): string {
-  if (outcome === undefined) return '–';
-  if (outcome.failure !== null) return `failed: ${outcome.failure.slice(0, 80).replaceAll('|', '\\|')}`;
-  return figure(median(outcome.measurements.map(({ tokensPerSecond }) => tokensPerSecond)));
+function pairsOf(servers: readonly string[], ours: readonly string[]): [string, string][] {
+  const others = servers.filter((server) => !ours.includes(server));
+  const [first, ...rest] = servers;
+  if (others.length === 0) return first === undefined ? [] : rest.map((other) => [first, other]);
+  return servers
+    .filter((server) => ours.includes(server))
+    .flatMap((one) => others.map((other) => [one, other] as [string, string]));
 }
 
-/** A server that uses a smaller share of the first one's cores was not started for this machine. */
-const LEAST_SHARE_OF_CORES = 0.75;
+function figureOf({ figure }: Pick<Workload, 'figure'>, outcome: Outcome | undefined): string {
+  if (outcome === undefined) return '–';
+  if (outcome.failure !== null) return `failed: ${outcome.failure.slice(0, 80).replaceAll('|', '\\|')}`;
+  const read = figure === undefined ? tokensPerSecond : firstToken;
+  return spread(outcome.measurements.map(read));
+}
 
-/** Compared within rounds: a slow minute affects both. None for a server on fewer cores. */
-function ratio(first: Outcome | undefined, second: Outcome | undefined): string {
-  const [ours, theirs] = [first, second].map((outcome) =>
-    median((outcome?.measurements ?? []).map(({ coresUsed }) => coresUsed ?? Number.NaN)),
-  ) as [number, number];
-  if (theirs < LEAST_SHARE_OF_CORES * ours) return `– (${theirs.toFixed(1)} of ${ours.toFixed(1)} cores)`;
+/** A server that uses a smaller share of the other's cores was not started for this machine. */
+const LEAST_SHARE_OF_CORES = 0.75;
+/** Prompts of later turns contain the servers' own answers, whose tokens may differ when they are read again. */
+const MOST_OTHER_PROMPT_TOKENS = 0.02;
+
+/** Compared within rounds: a slow minute affects both. */
+function ratio({ figure }: Pick<Workload, 'figure'>, first: Outcome | undefined, second: Outcome | undefined): string {
   const pairs = (first?.measurements ?? []).flatMap((one, round) => {
     const other = second?.measurements[round];
-    return other === undefined ? [] : [one.tokensPerSecond / other.tokensPerSecond];
+    return other === undefined ? [] : [[one, other] as const];
   });
-  return pairs.length === 0 ? '–' : figure(median(pairs));
+  if (pairs.length === 0 || second?.failure != null || first?.failure != null) return '–';
+  const [ours, theirs] = [0, 1].map((side) => median(pairs.map((pair) => pair[side]!.coresUsed ?? Number.NaN)));
+  if (theirs! < LEAST_SHARE_OF_CORES * ours!) return `– (${theirs!.toFixed(1)} of ${ours!.toFixed(1)} cores)`;
+  const unequal = pairs.find(
+    ([one, other]) => Math.abs(one.promptTokens - other.promptTokens) > MOST_OTHER_PROMPT_TOKENS * one.promptTokens,
+  );
+  if (unequal !== undefined) return `– (${unequal[0].promptTokens}, ${unequal[1].promptTokens} prompt tokens)`;
+  return spread(
+    pairs.map(([one, other]) =>
+      figure === undefined ? one.tokensPerSecond / other.tokensPerSecond : firstToken(other) / firstToken(one),
+    ),
+  );
 }
 
 function costsOf(measurements: readonly Measurement[]): string[] {
   const of = (read: (measurement: Measurement) => number | null): string => {
     const values = measurements.map(read);
-    return values.includes(null) || values.includes(Number.NaN) ? '–' : figure(median(values.map(Number)));
+    return values.includes(null) || values.includes(Number.NaN) ? '–' : format(median(values.map(Number)));
   };
   return [
-    of(({ firstTokenMs }) => percentile(firstTokenMs, 0.5)),
+    of(firstToken),
     of(({ firstTokenMs }) => percentile(firstTokenMs, 0.95)),
     of(({ gapsMs }) => percentile(gapsMs, 0.5)),
     of(({ gapsMs }) => percentile(gapsMs, 0.95)),
@@ -97,7 +131,16 @@ function costsOf(measurements: readonly Measurement[]): string[] {
 }
 
 const strangers = ({ otherCores }: Measurement): number => otherCores ?? 0;
+const tokensPerSecond = (measurement: Measurement): number => measurement.tokensPerSecond;
+const firstToken = ({ firstTokenMs }: Measurement): number => percentile(firstTokenMs, 0.5);
 
-function figure(value: number): string {
+/** Median, and the range of several rounds. */
+function spread(values: readonly number[]): string {
+  if (values.length === 0) return '–';
+  if (values.length === 1) return format(values[0]!);
+  return `${format(median(values))} (${format(Math.min(...values))}–${format(Math.max(...values))})`;
+}
+
+function format(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }

@@ -1,5 +1,7 @@
 import OpenAI from 'openai';
 
+import type { ChatWork } from './streamed-answer.ts';
+
 /** A measured server of OpenAI's chat completions. */
 export interface ServerUnderTest {
   /** Title of its column. */
@@ -11,6 +13,8 @@ export interface ServerUnderTest {
   readonly adapters: readonly string[];
   /** TCP port on this machine; null = a remote server, whose memory and processor time are unknown. */
   readonly localPort: number | null;
+  /** Fields of its own that it needs for the work of the others. */
+  readonly fields?: (work: ChatWork) => object;
 }
 
 const SETTINGS = ['url', 'model', 'adapters', 'key'];

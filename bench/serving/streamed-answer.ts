@@ -6,7 +6,6 @@ import type { ServerUnderTest } from './server-under-test.ts';
 export interface ChatWork {
   readonly model: string;
   readonly messages: readonly OpenAI.ChatCompletionMessageParam[];
-  readonly seed: number;
   /** Length of each choice, tokens. */
   readonly numTokens: number;
   /** Choices. Default 1. */
@@ -31,8 +30,8 @@ export interface StreamedAnswer {
  * @throws {Error} if the server refuses, or returns another number of tokens than requested, which could not
  * be compared
  */
-export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork): Promise<StreamedAnswer> {
-  const { model, messages, seed, numTokens, n = 1, logprobs = false } = work;
+export async function streamAnswer({ client, fields }: ServerUnderTest, work: ChatWork): Promise<StreamedAnswer> {
+  const { model, messages, numTokens, n = 1, logprobs = false } = work;
   const startedAt = performance.now();
   const lastAt = new Map<number, number>();
   let numScores = 0;
@@ -40,17 +39,20 @@ export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork):
   let firstTokenMs: number | null = null;
   let usage: OpenAI.CompletionUsage | null = null;
   let text = '';
-  // `ignore_eos` is not a field of OpenAI's, but one of all servers of this kind.
+  // `ignore_eos` is not a field of OpenAI's, but one of all servers of this kind. Without a seed: rollouts need
+  // none, and vLLM samples rows with one separately.
   const body = {
     ...modelFields(model),
     messages: [...messages],
-    seed,
     n,
     logprobs,
+    temperature: 1,
+    top_p: 1,
     max_tokens: numTokens,
     ignore_eos: true,
     stream: true as const,
     stream_options: { include_usage: true },
+    ...fields?.(work),
   };
   for await (const chunk of await client.chat.completions.create(body)) {
     const now = performance.now();

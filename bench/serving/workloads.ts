@@ -9,9 +9,25 @@ export interface Workload {
   readonly how: string;
   /** Number of adapters that it needs. */
   readonly numAdapters: number;
+  /** Its figure: completion tokens per second (default), or the time to the first token. */
+  readonly figure?: 'first token';
   /** @param seed different in each round: no prompt is repeated */
   readonly run: (server: ServerUnderTest, seed: number) => Promise<StreamedAnswer[]>;
 }
+
+/** Names of the table that compares servers; the others run only if named, or with `--all`. */
+export const CORE = [
+  '1 sequence',
+  'plain',
+  'rollouts',
+  'rollouts as requests',
+  'multi-turn',
+  'plain, adapter',
+  'rollouts, adapter',
+  'prompt of 100',
+  'prompt of 500',
+  'prompt of 1700',
+];
 
 type Messages = readonly OpenAI.ChatCompletionMessageParam[];
 
@@ -43,7 +59,7 @@ export const FULL: Sizes = {
   numTurns: 4,
   numAdapters: [1, 4, 16],
   numSequences: [1, 8, 32, 64, 128],
-  promptLengths: [500, 2_000, 7_000],
+  promptLengths: [100, 500, 1_700, 7_000],
   numInFlight: 500,
 };
 
@@ -85,7 +101,6 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       chat(server, {
         model: modelOf(index),
         messages: shortPrompt(seed, index),
-        seed: seed * 1_000 + index,
         numTokens: tokens,
       }),
     );
@@ -94,7 +109,6 @@ export function workloadsOf(sizes: Sizes): Workload[] {
       chat(server, {
         model,
         messages: longPrompt(seed, index, promptTokens),
-        seed: seed * 1_000 + groupSize * index,
         numTokens,
         n: groupSize,
         logprobs: true,
@@ -126,7 +140,6 @@ export function workloadsOf(sizes: Sizes): Workload[] {
               model: server.model,
               // Different prompts from those of the groups.
               messages: longPrompt(seed, numGroups + Math.floor(index / groupSize), promptTokens),
-              seed: seed * 1_000 + index,
               numTokens,
               logprobs: true,
             }),
@@ -159,7 +172,6 @@ export function workloadsOf(sizes: Sizes): Workload[] {
           range(numConversations).map(
             (index) => () =>
               converse(server, {
-                seed: seed * 100 + index,
                 numTurns,
                 numTokens: numTokens / 2,
                 messages: longPrompt(seed, index, promptTokens),
@@ -203,6 +215,7 @@ export function workloadsOf(sizes: Sizes): Workload[] {
     })),
     ...sizes.promptLengths.map((length): Workload => ({
       name: `prompt of ${length}`,
+      figure: 'first token',
       how: `one chat after about ${length} uncached tokens, ${FEW_TOKENS} tokens: the first token's time is the prompt's`,
       numAdapters: 0,
       run: (server, seed) =>
@@ -210,7 +223,6 @@ export function workloadsOf(sizes: Sizes): Workload[] {
           chat(server, {
             model: server.model,
             messages: longPrompt(seed, 0, length),
-            seed,
             numTokens: FEW_TOKENS,
           }),
         ]),
@@ -248,7 +260,7 @@ const chat =
 
 async function converse(
   server: ServerUnderTest,
-  work: { seed: number; numTurns: number; numTokens: number; messages: Messages },
+  work: { numTurns: number; numTokens: number; messages: Messages },
 ): Promise<StreamedAnswer[]> {
   const answers: StreamedAnswer[] = [];
   let { messages } = work;
@@ -256,7 +268,6 @@ async function converse(
     const answer = await streamAnswer(server, {
       model: server.model,
       messages,
-      seed: work.seed + turn,
       numTokens: work.numTokens,
       logprobs: true,
     });

@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 
 import {
   createVirtualEnvironment,
   isVirtualEnvironmentCurrent,
   virtualEnvironment,
 } from '../../scripts/lib/virtual-environment.mjs';
+import { ServerProcess } from '../server-process.mjs';
 
 /** Loading and the first answer take two minutes on two cores, and a quarter of an hour on a busy machine. */
 const READY_WITHIN_MS = 2_400_000;
@@ -46,41 +45,32 @@ function numberFormat() {
   }
 }
 
-/** A vLLM server in a separate process, on the loopback interface. */
-export class VllmProcess {
+/** Settings of the labs: little memory, adapters at run time. */
+const LAB_FLAGS = ['--max-model-len', '4096', '--enable-lora', '--max-loras', '2', '--max-cpu-loras', '4'];
+
+/** A vLLM server in a separate process, on the loopback interface. Its model is `base`. */
+export class VllmProcess extends ServerProcess {
   /**
-   * @param {{ python: string, modelFolder: string, port: number, logFile: string, resolverFolder?: string }}
-   * options `resolverFolder`: folder in which adapters are looked up by name
+   * @param {{ python: string, modelFolder: string, port: number, logFile: string, resolverFolder?: string,
+   * flags?: readonly string[], environment?: Readonly<Record<string, string>> }} options `resolverFolder`: folder in which adapters are looked up by name;
+   * `flags` (default: those of the labs), `environment`: of the server
    */
   constructor(options) {
-    this.options = options;
-    this.url = `http://127.0.0.1:${options.port}`;
-    /** @type {import('node:child_process').ChildProcess | null} */
-    this.child = null;
-  }
-
-  /** Resolves once it has answered a request. @throws {Error} if it ends before that */
-  async start() {
-    const { python, modelFolder, port, logFile, resolverFolder } = this.options;
-    const flags = [
+    const { python, modelFolder, port, logFile, resolverFolder, flags = LAB_FLAGS, environment = {} } = options;
+    const url = `http://127.0.0.1:${port}`;
+    const base = [
       ['--model', modelFolder],
       ['--served-model-name', 'base'],
       ['--host', '127.0.0.1'],
       ['--port', String(port)],
       ['--dtype', numberFormat()],
-      ['--max-model-len', '4096'],
-      ['--max-loras', '2'],
-      ['--max-cpu-loras', '4'],
     ].flat();
-    const switches = ['--enable-lora', '--enable-prompt-tokens-details'];
-    // The command `vllm` needs a package with another name.
-    const args = ['-m', 'vllm.entrypoints.openai.api_server', ...flags, ...switches];
-    const child = spawn(python, args, {
-      // A separate process group: the engine is a child of the server.
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        ...process.env,
+    super({
+      name: 'vLLM',
+      command: python,
+      // The command `vllm` needs a package with another name.
+      args: ['-m', 'vllm.entrypoints.openai.api_server', ...base, '--enable-prompt-tokens-details', ...flags],
+      environment: {
         VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True',
         VLLM_CPU_KVCACHE_SPACE: '2',
         ...(resolverFolder === undefined ? {} : { VLLM_LORA_RESOLVER_CACHE_DIR: resolverFolder }),
@@ -88,58 +78,23 @@ export class VllmProcess {
         HF_HUB_OFFLINE: '1',
         // Keeps Python's compiled files in any environment: without them each start takes two minutes more.
         PYTHONDONTWRITEBYTECODE: '',
+        ...environment,
       },
+      logFile,
+      isReady: () => answers(url),
+      readyWithinMs: READY_WITHIN_MS,
     });
-    this.child = child;
-    const log = createWriteStream(logFile, { flags: 'a' });
-    child.stdout?.pipe(log, { end: false });
-    child.stderr?.pipe(log, { end: false });
-    const until = Date.now() + READY_WITHIN_MS;
-    while (Date.now() < until) {
-      if (child.exitCode !== null) throw new Error(`vLLM ended with exit code ${child.exitCode}. Check ${logFile}`);
-      if (await this.#answers()) return;
-      await delay(500);
-    }
-    this.kill();
-    throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s. Check ${logFile}`);
+    this.url = url;
   }
+}
 
-  /**
-   * It reports healthy before its first computation, and compiles for a minute at the first
-   * log-probabilities.
-   */
-  async #answers() {
-    try {
-      if (!(await fetch(`${this.url}/health`)).ok) return false;
-      const body = JSON.stringify({ model: 'base', prompt: [11, 12, 13], max_tokens: 2, logprobs: 1, top_k: 1 });
-      const headers = { 'content-type': 'application/json' };
-      return (await fetch(`${this.url}/v1/completions`, { method: 'POST', headers, body })).ok;
-    } catch {
-      return false;
-    }
-  }
-
-  /** Kills the server and its engine at once. */
-  kill() {
-    this.#signal('SIGKILL');
-  }
-
-  /** Stops computing and answering until {@link resume}. */
-  pause() {
-    this.#signal('SIGSTOP');
-  }
-
-  resume() {
-    this.#signal('SIGCONT');
-  }
-
-  /** @param {NodeJS.Signals} name */
-  #signal(name) {
-    if (this.child?.pid === undefined) return;
-    try {
-      process.kill(-this.child.pid, name);
-    } catch {
-      // It has ended by itself.
-    }
-  }
+/**
+ * It reports healthy before its first computation, and compiles for a minute at the first log-probabilities.
+ * @param {string} url
+ */
+async function answers(url) {
+  if (!(await fetch(`${url}/health`)).ok) return false;
+  const body = JSON.stringify({ model: 'base', prompt: [11, 12, 13], max_tokens: 2, logprobs: 1, top_k: 1 });
+  const headers = { 'content-type': 'application/json' };
+  return (await fetch(`${url}/v1/completions`, { method: 'POST', headers, body })).ok;
 }

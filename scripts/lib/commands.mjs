@@ -21,6 +21,7 @@ export const COMMANDS = {
       deterministic: { setup: DEV, file: 'bench/deterministic.ts' },
       gateway: { setup: NO_MODEL, file: 'bench/gateway/main.ts' },
       hostile: { setup: DEV, file: 'bench/hostile.ts' },
+      loop: { setup: DEV, file: 'bench/loop/main.ts' },
       models: { setup: DEV, file: 'bench/models/main.ts' },
       'new-step': { setup: ['--dev', '--postgres'], file: 'bench/new-step/main.ts' },
       rollouts: { setup: ['--dev', '--postgres', '--no-model'], file: 'bench/rollouts.ts' },

@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { JsonLinesProcess } from '../json-lines-process.ts';
+import { huggingFaceModel } from '../serving/peers/model-files.ts';
+import type { Log } from '../serving/peers/peer.ts';
+import { ensureLoopEnvironment, torchVariables } from './loop-environment.ts';
+import { type LoopKind, type LoopStep, promptsOf, waitingOf } from './loop-work.ts';
+
+/** More steps than any run of the bench. */
+const MOST_STEPS = 100;
+
+/** TRL's GRPOTrainer in bf16: one process samples with transformers and trains; nothing is published. */
+export function trlLoop(log: Log): LoopKind {
+  return {
+    name: 'TRL',
+    install: async () => void (await ensureLoopEnvironment(log)),
+    open: async (work) => {
+      const python = await ensureLoopEnvironment(log);
+      const variables = await torchVariables(python, log);
+      const folder = mkdtempSync(join(tmpdir(), 'trainyard-loop-'));
+      const prompts = Array.from({ length: MOST_STEPS }, (_, index) => promptsOf(work, index));
+      const script = join(import.meta.dirname, 'trl_grpo.py');
+      const args = [script, JSON.stringify({ ...work, prompts }), await huggingFaceModel(log), folder];
+      const trl = new JsonLinesProcess(python, args, variables);
+      const close = async (): Promise<void> => {
+        await trl.close();
+        rmSync(folder, { recursive: true, force: true });
+      };
+      const { ready } = (await trl.answer()) as { ready: string };
+      return {
+        settings: `${ready}: ${Object.entries(variables)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(' ')}`,
+        pids: [trl.pid],
+        // Its data set has the prompts in order, so the index is not used.
+        step: async () => {
+          const step = (await trl.ask({})) as Omit<LoopStep, 'training' | 'publishing' | 'waiting' | 'meanGap'>;
+          const training = step.total - step.sampling;
+          return {
+            ...step,
+            training,
+            publishing: 0,
+            waiting: waitingOf(step.total, [step.sampling, training]),
+            meanGap: null,
+          };
+        },
+        close,
+      };
+    },
+  };
+}
