@@ -34,7 +34,7 @@ CLIP = 0.2
 
 
 def train(steps):
-    tokens, gaps, weights_before = 0, [], None
+    tokens, gaps = 0, []
     for index, groups in enumerate(steps):
         for group in groups:
             row = pack(group["prompt"], group["completions"], dtype)
@@ -60,13 +60,14 @@ def merged():
     """Tensors of the base model with the adapter added, under the names of its files."""
     tensors = {}
     for name, module in model.get_base_model().named_modules():
+        if "lora_" in name or name.endswith(".base_layer"):
+            continue
         for own, parameter in module.named_parameters(recurse=False):
-            if "lora_" in name:
-                continue
-            tensors[f"{name}.{own}".replace(".base_layer", "")] = parameter
+            tensors[f"{name}.{own}"] = parameter
         if hasattr(module, "lora_A"):
             delta = module.lora_B["default"].weight @ module.lora_A["default"].weight * module.scaling["default"]
-            tensors[f"{name}.weight"] = (module.base_layer.weight + delta).to(dtype)
+            for own, parameter in module.base_layer.named_parameters():
+                tensors[f"{name}.{own}"] = (parameter + delta).to(dtype) if own == "weight" else parameter
     # Tied to the embeddings.
     tensors.pop("lm_head.weight", None)
     return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
