@@ -43,6 +43,9 @@ export async function torchVariables(python: string, log: Log): Promise<Record<s
     KMP_BLOCKTIME: '1',
     HF_HUB_OFFLINE: '1',
     TOKENIZERS_PARALLELISM: 'false',
+    // Progress bars and deprecations of transformers.
+    TQDM_DISABLE: '1',
+    PYTHONWARNINGS: 'ignore',
   };
 }
 
