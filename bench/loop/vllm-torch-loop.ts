@@ -19,7 +19,7 @@ export type PublishForm = 'merged' | 'adapter';
 interface SampledGroup {
   readonly prompt: readonly number[];
   readonly completions: readonly (readonly number[])[];
-  /** Of the sampler, natural. */
+  /** Sampler's log-probabilities, natural. */
   readonly logprobs: readonly (readonly number[])[];
   readonly advantages: readonly number[];
 }

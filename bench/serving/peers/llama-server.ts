@@ -36,17 +36,16 @@ export function llamaServerPeer(name: string, given: readonly string[], log: Log
     start: async (numAdapters) => {
       const adapter = numAdapters === 0 ? null : join(await newAdapter('gguf-adapter', log), 'adapter.gguf');
       const port = await freePort();
+      const loras = Array.from({ length: numAdapters }, () => adapter).join(',');
       const args = [
-        ...['--model', llamaModel(type, log)],
-        ...['--host', '127.0.0.1', '--port', String(port), '--no-ui'],
+        ['--model', llamaModel(type, log)],
+        ['--host', '127.0.0.1', '--port', String(port), '--no-ui'],
         // One memory for all slots: a prompt's cells are shared by its completions.
-        ...['--parallel', String(SLOTS), '--ctx-size', String(CONTEXT_TOKENS), '--kv-unified'],
-        ...['--threads', String(availableParallelism())],
-        ...(adapter === null
-          ? []
-          : ['--lora', Array.from({ length: numAdapters }, () => adapter).join(','), '--lora-init-without-apply']),
-        ...flags.flatMap((flag) => flag.split('=')),
-      ];
+        ['--parallel', String(SLOTS), '--ctx-size', String(CONTEXT_TOKENS), '--kv-unified'],
+        ['--threads', String(availableParallelism())],
+        adapter === null ? [] : ['--lora', loras, '--lora-init-without-apply'],
+        flags.flatMap((flag) => flag.split('=')),
+      ].flat();
       mkdirSync(PEERS_FOLDER, { recursive: true });
       const url = `http://127.0.0.1:${port}`;
       const server = new ServerProcess({
