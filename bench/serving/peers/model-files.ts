@@ -12,7 +12,7 @@ import type { Log } from './peer.ts';
 export const ROOT = resolve(import.meta.dirname, '../../..');
 /** Files of peers that are kept between runs. */
 export const PEERS_FOLDER = join(ROOT, '.cache/peers');
-export const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
 /** Types of llama.cpp's files that the bench compares. */
 export type LlamaType = 'bf16' | 'q8_0';
