@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LlamaModel, type LlamaContextOptions } from '@trainyard/native';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { modelRunnerSuite } from '../testing/model-runner.suite.ts';
 import { writeTestAdapter } from '../testing/write-test-adapter.ts';
@@ -53,6 +54,29 @@ function run(
   const rows = runner.run(batch);
   return pieces.map((_, i) => rows.row(i).slice());
 }
+
+test('of a model with a state of whole sequences nothing is shared or moved', () => {
+  const path = join(folder, 'lfm2.gguf');
+  writeTinyGguf(path, TINY_ARCHITECTURES.lfm2);
+  using recurrent = LlamaModel.load(path);
+  expect([recurrent.hasRecurrentState, model.hasRecurrentState]).toEqual([true, false]);
+  const runner = new LlamaRunner(recurrent, { contextTokens: 256, maxSequences: 4, batchTokens: 64, numThreads: 1 });
+  expect(runner.shareGranularity).toBe(Infinity);
+  const tokens = Array.from({ length: 20 }, (_, i) => (37 * i + 5) % 256);
+  const [expected] = run(runner, [{ sequence: 0, tokens, from: 0 }]);
+  run(runner, [{ sequence: 1, tokens: tokens.slice(0, 19), from: 0 }]);
+  // More rows than after which idle cells are moved.
+  for (let i = 0; i < 4; i++) {
+    runner.forget(2, 0);
+    run(runner, [{ sequence: 2, tokens: tokens.toReversed(), from: 0 }]);
+  }
+  expect(runner.shelvedCells).toBe(0);
+  const [found] = run(runner, [{ sequence: 1, tokens: tokens.slice(19), from: 19 }]);
+  const largest = Math.max(...expected!.map((logit, id) => Math.abs(logit - found![id]!)));
+  console.log(`largest difference of a logit, continued or in one batch: ${largest.toExponential(1)}`);
+  expect(largest).toBeLessThan(0.05);
+  runner.close();
+});
 
 test('cells that nothing was computed with while many rows were leave the context, and come back to the bit', () => {
   const tokens = Array.from(model.tokenize(TEXT, { addSpecial: false, parseSpecial: false }));

@@ -37,8 +37,8 @@ export class LlamaRunner implements ModelRunner {
   readonly batchTokens: number;
   /** An adapter is a setting of the context. */
   readonly adaptersPerBatch = 1;
-  /** A cell is a token. */
-  readonly shareGranularity = 1;
+  /** A cell is a token; a recurrent state cannot be shared, since only that of the last token is there. */
+  readonly shareGranularity: number;
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #cells: CellShelf;
@@ -62,13 +62,14 @@ export class LlamaRunner implements ModelRunner {
     // Only flash attention has tiles.
     this.#tileRows = this.#context.flashAttention ? TILE_ROWS : Infinity;
     this.vocabSize = model.vocabSize;
+    this.shareGranularity = model.hasRecurrentState ? Infinity : 1;
     this.capacityTokens = this.#context.contextTokens - 1;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);
     this.maxSequences = this.#companion;
     this.batchTokens = this.#context.batchTokens;
     this.#cells = new CellShelf(this.#context, {
       spareSequence: this.#companion,
-      shelfTokens: shelfTokensOf(this.capacityTokens),
+      shelfTokens: model.hasRecurrentState ? 0 : shelfTokensOf(this.capacityTokens),
       idleRows: IDLE_ROWS,
     });
   }

@@ -29,7 +29,7 @@ export interface ModelRunner {
   readonly batchTokens: number;
   /** Counts the base model as one; at least 1. */
   readonly adaptersPerBatch: number;
-  /** Divisor of the lengths that `share` takes: 1 for single cells, or the block size. */
+  /** Divisor of the lengths that `share` takes: 1 for single cells, or the block size; Infinity: nothing is shared. */
   readonly shareGranularity: number;
   /**
    * Appends the batch's tokens to their sequences and computes them.

@@ -34,6 +34,8 @@ function bindLlama(library: LibraryHandle) {
     modelEmbedding: bind<(model: Pointer) => number>('int32', 'llama_model_n_embd', ['void*']),
     modelLayers: bind<(model: Pointer) => number>('int32', 'llama_model_n_layer', ['void*']),
     modelSize: bind<(model: Pointer) => number>('uint64', 'llama_model_size', ['void*']),
+    modelIsRecurrent: bind<(model: Pointer) => boolean>('bool', 'llama_model_is_recurrent', ['void*']),
+    modelIsHybrid: bind<(model: Pointer) => boolean>('bool', 'llama_model_is_hybrid', ['void*']),
     modelMeta: bind<(model: Pointer, key: string, out: Bytes | null, size: number) => number>(
       'int32',
       'llama_model_meta_val_str',

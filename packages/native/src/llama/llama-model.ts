@@ -22,6 +22,8 @@ export class LlamaModel implements Disposable {
   readonly contextLength: number;
   readonly embeddingLength: number;
   readonly numLayers: number;
+  /** Some layers keep a state of a whole sequence instead of keys and values by token: no part of it can be copied. */
+  readonly hasRecurrentState: boolean;
   /** `general.architecture`, such as "llama" or "qwen3". */
   readonly architecture: string;
   /** Bytes of all tensors as stored. */
@@ -109,6 +111,7 @@ export class LlamaModel implements Disposable {
     this.contextLength = llama.modelContextTrain(address);
     this.embeddingLength = llama.modelEmbedding(address);
     this.numLayers = llama.modelLayers(address);
+    this.hasRecurrentState = llama.modelIsRecurrent(address) || llama.modelIsHybrid(address);
     this.architecture = this.metadata('general.architecture') ?? 'unknown';
     this.sizeBytes = llama.modelSize(address);
     this.chatTemplate = llama.modelChatTemplate(address, null) ?? undefined;
