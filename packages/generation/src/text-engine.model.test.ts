@@ -209,8 +209,9 @@ describe('on a real model', { timeout: 120_000 }, () => {
   });
 
   test('seeded requests give the same tokens alone, next to others and after a cache hit, as far as the logits are the same', () => {
-    const NUM_SEEDS = 6;
-    const NUM_TOKENS = 40;
+    const NUM_SEEDS = 4;
+    const NUM_TOKENS = 24;
+    const NUM_OTHERS = 8;
     const seeded = (seed: number, tenant: string, topic = 'the sea'): GenerateRequest =>
       ask(`Tell me about ${topic}.`, {
         tenant,
@@ -225,12 +226,12 @@ describe('on a real model', { timeout: 120_000 }, () => {
     const alone = seeds.map((seed) => run(engine, seeded(seed, `alone ${seed}`))[0]!);
     const again = seeds.map((seed) => run(engine, seeded(seed, `again ${seed}`))[0]!);
     const cached = seeds.map((seed) => run(engine, seeded(seed, `alone ${seed}`))[0]!);
-    const others = Array.from({ length: 11 }, (_, i) => seeded(100 + i, 'others', `the number ${i}`));
+    const others = Array.from({ length: NUM_OTHERS }, (_, i) => seeded(100 + i, 'others', `the number ${i}`));
     const beside = run(engine, ...seeds.map((seed) => seeded(seed, `beside ${seed}`)), ...others).slice(0, NUM_SEEDS);
     engine.close();
 
     expect(cached[0]!.started!.cachedTokens).toBeGreaterThan(20);
-    for (const [name, replies] of Object.entries({ again, 'after a cache hit': cached, 'beside 16 others': beside })) {
+    for (const [name, replies] of Object.entries({ again, 'after a cache hit': cached, 'beside others': beside })) {
       let largest = 0;
       const lengths = replies.map((reply, i) => {
         const parted = reply.tokenIds().findIndex((id, at) => id !== alone[i]!.tokenIds()[at]);

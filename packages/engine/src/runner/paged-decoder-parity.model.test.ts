@@ -103,7 +103,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     ['the base model', null],
     ['an adapter', 0],
   ])('%s: a row alone and next to others is the same to the bit', (_, index) => {
-    const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 2 });
+    const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });
     const load = (one: number) => runner.loadAdapter(join(directory, `${name}.${one}.gguf`));
     const [adapter, other] = [index === null ? null : load(index), load(2)];
     const batch = new StepBatch(256);

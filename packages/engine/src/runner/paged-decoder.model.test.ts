@@ -15,9 +15,9 @@ let tokens: readonly number[];
 let adapterPaths: [string, string];
 
 beforeAll(() => {
-  using vocabulary = LlamaModel.load(testModel().base, { vocabOnly: true });
+  using vocabulary = LlamaModel.load(testModel().small, { vocabOnly: true });
   tokens = Array.from(vocabulary.tokenize(TEXT, { addSpecial: false, parseSpecial: false }));
-  using file = GgufFile.open(testModel().base);
+  using file = GgufFile.open(testModel().small);
   const model = { architecture: 'llama', embeddingLength: Number(file.metadata.get('llama.embedding_length')) };
   adapterPaths = [
     writeTestAdapter(model, join(folder, 'one.gguf'), 0.5),
@@ -27,11 +27,11 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 modelRunnerSuite('ONNX Runtime', () => ({
-  runner: PagedDecoder.open(testModel().base, {
+  runner: PagedDecoder.open(testModel().small, {
     capacityTokens: 256,
     maxSequences: 8,
     batchTokens: 128,
-    numThreads: 2,
+    numThreads: 1,
   }),
   tokens,
   adapterPaths,

@@ -25,7 +25,7 @@ import { trainableArchitecture } from '../model/trainable-architecture.ts';
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-export-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 const FORMATS: readonly ExportFormat[] = ['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'];
-const OPTIONS = { numThreads: 2 };
+const OPTIONS = { numThreads: 1 };
 
 /** Random weights of ordinary size, `scale` times 0.3. */
 function randomCheckpoint(modelPath: string, lora: LoraConfig, scale: number): string {

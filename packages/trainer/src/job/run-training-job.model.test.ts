@@ -29,10 +29,10 @@ const directory = mkdtempSync(join(tmpdir(), 'train-model-'));
 beforeAll(async () => {
   const { f16 } = testModel();
   const started = performance.now();
-  trainer = await openTrainer({ modelPath: f16, numThreads: 2 });
+  trainer = await openTrainer({ modelPath: f16, numThreads: 1 });
   console.log(`opened the trainer in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   model = LlamaModel.load(f16);
-  context = new LlamaContext(model, { contextTokens: 1024, maxSequences: 1, batchTokens: 512, numThreads: 2 });
+  context = new LlamaContext(model, { contextTokens: 1024, maxSequences: 1, batchTokens: 512, numThreads: 1 });
   // The reward is the share of short words; any value that varies between answers works.
   groups = ['Say yes, no or maybe.', 'Name a colour.'].map((question) => ({
     trajectories: Array.from({ length: NUM_ROLLOUTS }, (_, i) => rollout(question, i)),

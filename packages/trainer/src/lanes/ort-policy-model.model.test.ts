@@ -12,7 +12,7 @@ import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 
 const NUM_TOKENS = 200;
 const llama = LlamaModel.load(testModel().f16);
-const policy = await OrtPolicyModel.load({ modelPath: testModel().f16 });
+const policy = await OrtPolicyModel.load({ modelPath: testModel().f16, numThreads: 1 });
 const directory = mkdtempSync(join(tmpdir(), 'trainyard-adapter-'));
 afterAll(() => {
   policy.close();
@@ -22,7 +22,7 @@ afterAll(() => {
 
 /** Every token except the first, [T - 1]. */
 function llamaLogprobs(tokenIds: Int32Array, adapterPath?: string): Float64Array {
-  using context = new LlamaContext(llama, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 2 });
+  using context = new LlamaContext(llama, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 1 });
   if (adapterPath !== undefined) context.setAdapter(LlamaAdapter.load(llama, adapterPath));
   tokenIds.subarray(0, -1).forEach((id, position) => context.batch.add(id, position, 0, true));
   context.decode();
@@ -44,7 +44,7 @@ function sampledTokens(): Int32Array {
       parseSpecial: false,
     }),
   ];
-  using context = new LlamaContext(llama, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 2 });
+  using context = new LlamaContext(llama, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 1 });
   tokens.forEach((id, position) => context.batch.add(id, position, 0, position === tokens.length - 1));
   while (tokens.length < NUM_TOKENS) {
     context.decode();
@@ -123,7 +123,7 @@ test('recomputing layers of the real model gives the gradients of keeping them',
     return model.lora.tensors.map((tensor) => tensor.gradient);
   };
   const kept = await gradients(policy);
-  const recomputing = await OrtPolicyModel.load({ modelPath: testModel().f16, memoryBudgetBytes: 0 });
+  const recomputing = await OrtPolicyModel.load({ modelPath: testModel().f16, memoryBudgetBytes: 0, numThreads: 1 });
   recomputing.lora.tensors.forEach((tensor, i) => tensor.value.set(policy.lora.tensors[i]!.value));
   const recomputed = await gradients(recomputing);
   recomputing.close();

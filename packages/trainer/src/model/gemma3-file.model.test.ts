@@ -62,7 +62,7 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
     const row = { tokenIds: ids, positions, parents, sources: positions.subarray(0, -1), targets: ids.subarray(1) };
     const found = [];
     for (const weights of ['resident', 'streamed'] as const) {
-      const model = await OrtPolicyModel.load({ modelPath, numThreads: 2, weights });
+      const model = await OrtPolicyModel.load({ modelPath, numThreads: 1, weights });
       const { logprobs } = await model.forward(row);
       found.push({ trained: logprobs.slice(), sampled: sampledRows(weights, ids) });
       model.close();
@@ -72,7 +72,7 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
 
   /** Logits after the last of a prompt, and of one step more. */
   function sampledRows(weights: 'resident' | 'streamed', ids: Int32Array): Float32Array[] {
-    const sizes = { capacityTokens: 128, maxSequences: 1, batchTokens: 64, numThreads: 2 };
+    const sizes = { capacityTokens: 128, maxSequences: 1, batchTokens: 64, numThreads: 1 };
     const decoder = PagedDecoder.open(modelPath, { ...sizes, weights });
     const last = ids.length - 1;
     const rows = [
@@ -90,7 +90,7 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
 
   test('trainer and sampler agree, and llama.cpp with them but for its table of GELU', async () => {
     const targets = tokenIds.subarray(1);
-    const model = await OrtPolicyModel.load({ modelPath, numThreads: 2 });
+    const model = await OrtPolicyModel.load({ modelPath, numThreads: 1 });
     const positions = Int32Array.from(tokenIds.keys());
     const row = {
       tokenIds,
@@ -102,7 +102,7 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
     const { logprobs } = await model.forward(row);
     model.close();
 
-    const sizes = { capacityTokens: 1024, maxSequences: 1, batchTokens: ROWS, numThreads: 2 };
+    const sizes = { capacityTokens: 1024, maxSequences: 1, batchTokens: ROWS, numThreads: 1 };
     const decoder = PagedDecoder.open(modelPath, sizes);
     const sampled = scored((first, end) => {
       const batch = new DecoderBatch(ROWS);
@@ -116,7 +116,7 @@ describe.runIf(modelPath !== '')('Gemma 3 270M', () => {
     const single = join(directory, 'f32.gguf');
     quantizeModel(modelPath, single, 'f32', 2);
     using llama = LlamaModel.load(single);
-    const contextSizes = { contextTokens: 1024, maxSequences: 1, batchTokens: ROWS, numThreads: 2 };
+    const contextSizes = { contextTokens: 1024, maxSequences: 1, batchTokens: ROWS, numThreads: 1 };
     using context = new LlamaContext(llama, { ...contextSizes, cachePrecision: 'f32' });
     const expected = scored((first, end) => {
       context.batch.clear();

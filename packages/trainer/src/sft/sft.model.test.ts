@@ -35,9 +35,9 @@ const directory = mkdtempSync(join(tmpdir(), 'sft-model-'));
 
 beforeAll(async () => {
   const { f16 } = testModel();
-  trainer = await openTrainer({ modelPath: f16, numThreads: 2 });
+  trainer = await openTrainer({ modelPath: f16, numThreads: 1 });
   model = LlamaModel.load(f16);
-  context = new LlamaContext(model, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 2 });
+  context = new LlamaContext(model, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 1 });
 }, 300_000);
 
 afterAll(() => {

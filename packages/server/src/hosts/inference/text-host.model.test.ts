@@ -18,7 +18,7 @@ import type { EmbeddedDriverSettings } from './embedded-text-host.fixture.ts';
 const SETTINGS = {
   precision: 'exact',
   oneDnnPath: '',
-  numThreads: 2,
+  numThreads: 1,
   capacityTokens: 4096,
   maxSequences: 8,
   maxRequests: 8,
