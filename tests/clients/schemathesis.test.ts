@@ -18,7 +18,7 @@ import { smallService } from '../support/small-service.ts';
  * TRAINYARD_TEST_FUZZ_EXAMPLES sets the number of requests per operation; 2,000 is the full run, of about an hour.
  */
 const ROOT = resolve(import.meta.dirname, '../..');
-const NUM_EXAMPLES = Number(process.env['TRAINYARD_TEST_FUZZ_EXAMPLES'] ?? 15);
+const NUM_EXAMPLES = Number(process.env['TRAINYARD_TEST_FUZZ_EXAMPLES'] ?? 5);
 /** Time for every example of every operation, and for the phase that tries each limit of each field once. */
 const TIMEOUT_MS = 600_000 + NUM_EXAMPLES * 5_000;
 const CHECKS = [

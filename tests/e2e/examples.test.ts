@@ -23,9 +23,15 @@ const scratch = mkdtempSync(join(tmpdir(), 'trainyard-examples-'));
 const hasReasoningGym = await hasPythonEnvironment(ROOT, 'reasoning-gym');
 const hasVerifiers = await hasPythonEnvironment(ROOT, 'verifiers');
 let service: OwnService;
-beforeAll(async () => void (service = await smallService()));
+/** With the default model, for examples that learn. */
+let real: OwnService;
+beforeAll(async () => {
+  service = await smallService();
+  real = await ownService({ environment: { TRAINYARD_MODEL: testModel().base } });
+});
 afterAll(async () => {
   await service?.close();
+  await real?.close();
   rmSync(scratch, { recursive: true });
 });
 
@@ -60,10 +66,10 @@ it.each(TASKS.map(({ name }) => name))(
 it(
   'the demo raises its reward',
   async () => {
-    const plot = ['--plot', 'learns.svg'];
-    const output = await exampleOn(testModel().base, 'demo', '--own', '--task', 'concise', '--steps', '2', ...plot);
+    const where = ['--url', real.url, '--api-key', real.apiKey, '--plot', 'learns.svg', '--delete-model'];
+    const output = await example('demo', '--task', 'concise', '--steps', '1', ...where);
     const [, before, after] = /^mean reward (\d\.\d{3}) → (\d\.\d{3}) /m.exec(output)!;
-    console.log(`the demo's mean reward after two steps: ${before} → ${after}`);
+    console.log(`the demo's mean reward after a step: ${before} → ${after}`);
     expect(Number(after)).toBeGreaterThan(Number(before) + 0.15);
   },
   TIMEOUT_MS,
@@ -99,16 +105,11 @@ it(
 it.skipIf(!hasVerifiers)(
   'an environment of verifiers samples through its own client, and its rollouts are trained with their records',
   async () => {
-    const base = await ownService({ environment: { TRAINYARD_MODEL: testModel().base } });
-    try {
-      const where = ['--url', base.url, '--api-key', base.apiKey];
-      const short = ['--steps', '1', '--rollouts', '2', '--plot', 'verifiers.svg'];
-      const output = await exampleOn(testModel().base, 'verifiers', ...short, ...where);
-      expect(output.match(/^step \d reward [01]\.\d{3}$/gm)).toHaveLength(2);
-      await expectTrainedByRecords(base, output, 0);
-    } finally {
-      await base.close();
-    }
+    const where = ['--url', real.url, '--api-key', real.apiKey];
+    const short = ['--steps', '1', '--rollouts', '2', '--plot', 'verifiers.svg'];
+    const output = await example('verifiers', ...short, ...where);
+    expect(output.match(/^step \d reward [01]\.\d{3}$/gm)).toHaveLength(2);
+    await expectTrainedByRecords(real, output, 0);
     expect(readFileSync(join(scratch, 'verifiers.svg'), 'utf8')).toContain('<polyline');
   },
   TIMEOUT_MS,

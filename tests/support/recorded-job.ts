@@ -1,11 +1,13 @@
+import assert from 'node:assert/strict';
+
 import { Trainyard } from '@trainyard/sdk';
 import { expect } from 'vitest';
 
 import type { OwnService } from '../../scripts/own-service.ts';
 
 /**
- * Checks the only job of a service against the output of examples/verifiers: each sampled token is trained
- * once, with its sampling distribution.
+ * Checks the newest job of a service, the only one of its model, against the output of examples/verifiers:
+ * each sampled token is trained once, with its sampling distribution.
  * @param numReplayed sampled replies that were not drawn plainly from the model
  */
 export async function expectTrainedByRecords(
@@ -17,9 +19,9 @@ export async function expectTrainedByRecords(
   const [, trained, sampled] = /^trained (\d+) of (\d+) sampled tokens$/m.exec(output)!;
   const { trainingJobs } = new Trainyard({ baseUrl: url, apiKey });
   const jobs = await Array.fromAsync(trainingJobs.list());
-  expect(jobs).toHaveLength(1);
-  const { id } = jobs[0]!;
-  const counts = jobs[0]!.counts!;
+  const { id, model_id, counts } = jobs.toSorted((a, b) => b.created_at - a.created_at)[0]!;
+  expect(jobs.filter((job) => job.model_id === model_id)).toHaveLength(1);
+  assert(counts !== null);
   // A choice without a record would count as unreplayed, `unknown`.
   expect(counts).toMatchObject({
     num_replayed_choices: numReplayed,
