@@ -20,15 +20,15 @@ export function trlLoop(log: Log): LoopKind {
       const python = await ensureLoopEnvironment(log);
       const variables = await torchVariables(python, log);
       const folder = mkdtempSync(join(tmpdir(), 'trainyard-loop-'));
-      const prompts = Array.from({ length: MOST_STEPS }, (_, index) => promptsOf(work, index));
       const script = join(import.meta.dirname, 'trl_grpo.py');
-      const args = [script, JSON.stringify({ ...work, prompts }), await huggingFaceModel(log), folder];
+      const args = [script, await huggingFaceModel(log), folder];
       const trl = new JsonLinesProcess(python, args, variables);
       const close = async (): Promise<void> => {
         await trl.close();
         rmSync(folder, { recursive: true, force: true });
       };
-      const { ready } = (await trl.answer()) as { ready: string };
+      const prompts = Array.from({ length: MOST_STEPS }, (_, index) => promptsOf(work, index));
+      const { ready } = (await trl.ask({ ...work, prompts })) as { ready: string };
       return {
         settings: `${ready}: ${Object.entries(variables)
           .map(([name, value]) => `${name}=${value}`)

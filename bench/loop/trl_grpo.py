@@ -1,4 +1,5 @@
-"""TRL's GRPOTrainer for bench/loop: a step of reinforcement learning per line of standard input, whose times are a line of JSON.
+"""TRL's GRPOTrainer for bench/loop. The first line of standard input is the work, each further one asks for a step of reinforcement
+learning, which is answered with its times as a line of JSON.
 
 Its samples come from transformers' `generate`: TRL's connection to vLLM needs CUDA.
 """
@@ -8,8 +9,8 @@ import os
 import sys
 import time
 
-work = json.loads(sys.argv[1])
-folder = sys.argv[2]
+work = json.loads(sys.stdin.readline())
+folder = sys.argv[1]
 torch_threads = int(os.environ["OMP_NUM_THREADS"])
 
 import torch  # noqa: E402
@@ -77,7 +78,7 @@ own_output = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 prompts = [{"prompt": [{"role": "user", "content": text}]} for step in work["prompts"] for text in step]
 config = GRPOConfig(
-    output_dir=sys.argv[3],
+    output_dir=sys.argv[2],
     use_cpu=True,
     bf16=False,
     model_init_kwargs={"dtype": "bfloat16", "attn_implementation": "sdpa"},
