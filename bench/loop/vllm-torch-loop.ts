@@ -55,8 +55,8 @@ export function vllmTorchLoop(form: PublishForm, log: Log): LoopKind {
 
 class VllmTorchLoop {
   static async open(form: PublishForm, work: LoopWork, log: Log): Promise<VllmTorchLoop> {
-    // The first is that of the peer; the commands to load weights are behind the second.
-    const environment = { VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True', VLLM_SERVER_DEV_MODE: '1' };
+    // Its routes that load weights and clear the cache.
+    const environment = { VLLM_SERVER_DEV_MODE: '1' };
     const vllm = await startVllm({ log, environment, flags: form === 'adapter' ? loraFlags(1) : [] });
     try {
       const python = await ensureLoopEnvironment(log);
@@ -162,9 +162,9 @@ class VllmTorchLoop {
       const adapter = { lora_name: 'policy', lora_path: this.#folder, load_inplace: this.#model === 'policy' };
       await this.#post('/v1/load_lora_adapter', adapter);
       this.#model = 'policy';
-      return;
+    } else {
+      await this.#post('/collective_rpc', { method: 'reload_weights', kwargs: { weights_path: this.#folder } });
     }
-    await this.#post('/collective_rpc', { method: 'reload_weights', kwargs: { weights_path: this.#folder } });
     // Its cache has keys and values of the old weights.
     await this.#post('/reset_prefix_cache', {});
   }
