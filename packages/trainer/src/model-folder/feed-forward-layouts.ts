@@ -103,28 +103,40 @@ type Numbers = Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
 /** Writes the rows of all matrices one after another. @param from [matrices, of, columns] @param into [matrices, count, columns] */
 export function takeRows<Values extends Numbers>(rows: MatrixRows, from: Values, into: Values): void {
-  eachValue(rows, from.length, (at, place) => (into[place] = from[at]!));
+  eachRow(rows, from.length, ({ at, stride, place, columns }) => {
+    if (stride === 1) into.set(from.subarray(at, at + columns), place);
+    else for (let column = 0; column < columns; column++) into[place + column] = from[at + column * stride]!;
+  });
 }
 
 /** Inverse of {@link takeRows}: writes them to their places. */
 export function putRows(rows: MatrixRows, from: Float32Array, into: Float32Array): void {
-  eachValue(rows, into.length, (at, place) => (into[at] = from[place]!));
+  eachRow(rows, into.length, ({ at, stride, place, columns }) => {
+    for (let column = 0; column < columns; column++) into[at + column * stride] = from[place + column]!;
+  });
 }
 
-/** @param visit with the index of a value in the tensor, and among the rows */
-function eachValue(
+interface RowPlace {
+  /** First value in the tensor, and the distance to the next one. */
+  readonly at: number;
+  readonly stride: number;
+  /** First value among the rows. */
+  readonly place: number;
+  readonly columns: number;
+}
+
+function eachRow(
   { numMatrices, of, first, step, count, areColumns }: MatrixRows,
   numValues: number,
-  visit: (at: number, place: number) => void,
+  visit: (row: RowPlace) => void,
 ): void {
   const columns = numValues / (numMatrices * of);
-  let place = 0;
-  for (let matrix = 0; matrix < numMatrices; matrix++) {
-    const start = matrix * of * columns;
-    for (let row = first; row < first + step * count; row += step)
-      for (let column = 0; column < columns; column++)
-        visit(start + (areColumns ? column * of + row : row * columns + column), place++);
-  }
+  for (let matrix = 0; matrix < numMatrices; matrix++)
+    for (let i = 0; i < count; i++) {
+      const [start, row] = [matrix * of * columns, first + i * step];
+      const own = areColumns ? { at: start + row, stride: of } : { at: start + row * columns, stride: 1 };
+      visit({ ...own, place: (matrix * count + i) * columns, columns });
+    }
 }
 
 /** Tensors of a folder that have the values of one of the file. */

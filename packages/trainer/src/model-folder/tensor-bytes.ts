@@ -85,35 +85,37 @@ const MOST_EXPONENT = 252;
  */
 export function* mxfp4Bytes({ sources }: TableTensor, blocks: ShardTensor, scales: ShardTensor): Generator<Uint8Array> {
   const { dims, rows } = sources;
-  const numMatrices = dims[0]!;
-  const pieces = ({ entry, reader }: ShardTensor) => reader.pieces(entry.name, (entry.end - entry.start) / numMatrices);
+  const pieces = ({ entry, reader }: ShardTensor) => reader.pieces(entry.name, (entry.end - entry.start) / dims[0]!);
+  const own = (matrix: Uint8Array): Uint8Array => {
+    if (rows === null) return matrix;
+    const some = new Uint8Array((matrix.length / rows.of) * rows.count);
+    takeRows({ ...rows, numMatrices: 1 }, matrix, some);
+    return some;
+  };
   const ofScales = pieces(scales);
   for (const matrix of pieces(blocks)) {
-    const exponents = ofScales.next().value as Uint8Array;
+    const exponents = own(ofScales.next().value as Uint8Array);
     if (exponents.some((exponent) => exponent > MOST_EXPONENT))
       throw new ModelFolderError(
         `the tensor ${scales.entry.name} has a scale of NaN or infinite values: the weights are damaged, download them again`,
       );
-    const stored = new Uint8Array(exponents.length * (1 + BLOCK_BYTES));
-    for (let block = 0; block < exponents.length; block++)
-      writeBlock(exponents[block]!, matrix.subarray(block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES), {
-        into: stored,
-        at: block * (1 + BLOCK_BYTES),
-      });
-    if (rows === null) {
-      yield stored;
-      continue;
-    }
-    const own = new Uint8Array((stored.length / rows.of) * rows.count);
-    takeRows({ ...rows, numMatrices: 1 }, stored, own);
-    yield own;
+    yield ggmlBlocks(exponents, own(matrix));
   }
 }
 
-function writeBlock(scale: number, pairs: Uint8Array, { into, at }: { into: Uint8Array; at: number }): void {
-  const valueAt = (i: number): number => (i % 2 === 0 ? pairs[i >> 1]! & 15 : pairs[i >> 1]! >> 4);
-  into[at] = scale;
-  for (let i = 0; i < BLOCK_BYTES; i++) into[at + 1 + i] = valueAt(i) | (valueAt(i + BLOCK_BYTES) << 4);
+/** @param pairs sixteen bytes per scale */
+function ggmlBlocks(scales: Uint8Array, pairs: Uint8Array): Uint8Array {
+  const stored = new Uint8Array(scales.length * (1 + BLOCK_BYTES));
+  const half = BLOCK_BYTES / 2;
+  for (let block = 0, from = 0, to = 0; block < scales.length; block++, from += half) {
+    stored[to++] = scales[block]!;
+    for (const end = from + half; from < end; from++) {
+      const [low, high] = [pairs[from]!, pairs[from + half]!];
+      stored[to++] = (low & 15) | ((high & 15) << 4);
+      stored[to++] = (low >> 4) | (high & 0xf0);
+    }
+  }
+  return stored;
 }
 
 /** Row j + i·D/2 of each head becomes its row 2j + i. */
