@@ -217,10 +217,26 @@ test.each([
   ['llama', {}, ['rope_factors_long.weight'], 'rope_factors_long.weight'],
   ['llama', {}, ['blk.1.attn_q.bias'], 'the model file has no blk.0.attn_q.bias'],
   ['qwen3', {}, ['blk.0.attn_q_norm.weight'], 'the model file has no blk.0.attn_k_norm.weight'],
+  [
+    'lfm2',
+    { 'lfm2.attention.head_count_kv': { array: { type: 'i32', values: [0, 2, 1, 0] } } },
+    [],
+    'lfm2.attention.head_count_kv must be one positive whole number, or 0, for each of 4 layers, got [0,2,1,0]',
+  ],
+  ['lfm2', { 'lfm2.attention.head_count_kv': { u32: 2 } }, [], 'the model file has no blk.0.attn_q_norm.weight'],
+  [
+    'lfm2',
+    { 'lfm2.shortconv.l_cache': { u32: 4 } },
+    [],
+    'blk.0.shortconv.conv.weight is [3,32], the model needs [4,32]',
+  ],
+  ['lfm2', { 'lfm2.attention.sliding_window': { u32: 8 } }, [], 'lfm2.attention.sliding_window to 8'],
+  ['lfm2', {}, ['blk.0.shortconv.conv.bias'], 'blk.0.shortconv.conv.bias'],
 ] satisfies [string, Record<string, Metadata[string]>, string[], string][])(
   'a %s model with %j %j is refused by name',
   (name, extra, tensors, message) => {
-    const architecture = { ...TINY_ARCHITECTURE, name, hasFusedLinears: name === 'phi3' };
+    const architecture =
+      name === 'lfm2' ? TINY_ARCHITECTURES.lfm2 : { ...TINY_ARCHITECTURE, name, hasFusedLinears: name === 'phi3' };
     const path = join(directory, 'refused.gguf');
     const added = tensors.map((tensor) => ({ name: tensor, dims: [1], data: new Float32Array(1) }));
     writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tinyTensors(architecture), ...added]);
