@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { withFileLock } from '../../../scripts/lib/file-lock.mjs';
 import { PEERS_FOLDER, ROOT } from './model-files.ts';
 import type { Log } from './peer.ts';
 
@@ -32,23 +33,28 @@ export async function buildLlamaServer(log: Log): Promise<string> {
   if (existsSync(program)) return program;
   for (const [tool, name] of Object.entries(TOOLS))
     if (!(await hasTool(tool))) throw new Error(`llama-server is built from source: ${name} (${tool}) was not found`);
+  return await withFileLock(join(PEERS_FOLDER, 'llama-server.lock'), async () => {
+    if (!existsSync(program)) await build(version, folder, log);
+    return program;
+  });
+}
+
+async function build(version: string, folder: string, log: Log): Promise<void> {
   log(`building llama-server of node-llama-cpp ${version} into ${folder} (about ten minutes on two cores)`);
-  mkdirSync(folder, { recursive: true });
-  const work = mkdtempSync(join(folder, 'build-'));
-  try {
-    await run('npm', ['pack', '--silent', `node-llama-cpp@${version}`], work);
-    const archive = readdirSync(work).find((name) => name.endsWith('.tgz'));
-    if (archive === undefined) throw new Error(`npm packed no archive of node-llama-cpp ${version}`);
-    await run('tar', ['xzf', archive, 'package/llama/gitRelease.bundle'], work);
-    await run('git', ['clone', '--quiet', 'package/llama/gitRelease.bundle', 'llama.cpp'], work);
-    await run('cmake', ['-S', 'llama.cpp', '-B', 'build', ...OPTIONS], work);
-    const jobs = ['--parallel', String(availableParallelism())];
-    await run('cmake', ['--build', 'build', '--target', 'llama-server', ...jobs], work);
-    renameSync(join(work, 'build/bin/llama-server'), program);
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
-  return program;
+  // An interrupted build leaves its sources.
+  rmSync(folder, { recursive: true, force: true });
+  const work = join(folder, 'build');
+  mkdirSync(work, { recursive: true });
+  await run('npm', ['pack', '--silent', `node-llama-cpp@${version}`], work);
+  const archive = readdirSync(work).find((name) => name.endsWith('.tgz'));
+  if (archive === undefined) throw new Error(`npm packed no archive of node-llama-cpp ${version}`);
+  await run('tar', ['xzf', archive, 'package/llama/gitRelease.bundle'], work);
+  await run('git', ['clone', '--quiet', 'package/llama/gitRelease.bundle', 'llama.cpp'], work);
+  await run('cmake', ['-S', 'llama.cpp', '-B', 'build', ...OPTIONS], work);
+  const jobs = ['--parallel', String(availableParallelism())];
+  await run('cmake', ['--build', 'build', '--target', 'llama-server', ...jobs], work);
+  renameSync(join(work, 'build/bin/llama-server'), join(folder, 'llama-server'));
+  rmSync(work, { recursive: true, force: true });
 }
 
 /** Version of the llama.cpp that this service has, from its library's package. */
@@ -68,8 +74,15 @@ async function hasTool(tool: string): Promise<boolean> {
 
 /** @throws {Error} with the last lines of its output */
 async function run(command: string, args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
-  const killAtExit = () => child.kill();
+  // A separate process group: the compilers are descendants.
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const killAtExit = () => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // It has just ended.
+    }
+  };
   process.once('exit', killAtExit);
   let output = '';
   for (const stream of [child.stdout, child.stderr])
