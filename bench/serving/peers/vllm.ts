@@ -65,6 +65,8 @@ export async function startVllm(options: {
     VLLM_CPU_OMP_THREADS_BIND: allowedCores(),
     VLLM_CPU_KVCACHE_SPACE: String(KV_CACHE_GB),
     VLLM_CACHE_ROOT: join(PEERS_FOLDER, 'vllm-cache'),
+    // Its first step on a busy machine may exceed the default of five minutes.
+    VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS: '3600',
     ...options.environment,
   };
   const flags = ['--max-model-len', String(MAX_MODEL_LEN), '--enable-prefix-caching', ...options.flags];
