@@ -16,6 +16,8 @@ import { parityRow } from '../export/parity.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 import { importAdapter } from './import-adapter.ts';
+import { importedShape } from './imported-shape.ts';
+import { readPeftConfig } from './peft-config.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-import-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -475,4 +477,19 @@ describe('an adapter of PEFT', () => {
   ])('that %s is refused', (_name, fields, reason) => {
     expect(refusal(fields())).toMatch(reason);
   });
+});
+
+test('a name of two linear layers stays one, with ranks of its own under paths', () => {
+  const { lfm2 } = TINY_ARCHITECTURES;
+  const shapeOf = (options: object) =>
+    importedShape(lfm2, readPeftConfig(JSON.stringify({ peft_type: 'LORA', r: 2, lora_alpha: 4, ...options })));
+  const both = shapeOf({ target_modules: ['out_proj'], rank_pattern: { 'conv.out_proj': 3 } });
+  expect(both.lora).toMatchObject({
+    targets: ['out', 'convOut'],
+    rankPattern: { 'layers.2.self_attn.out_proj': 2, out_proj: 3 },
+  });
+  // The convolutions' are zero.
+  const one = shapeOf({ target_modules: ['self_attn.out_proj'] });
+  expect(one.lora.targets).toEqual(['out', 'convOut']);
+  expect([one.has(2, 'out'), one.has(0, 'convOut')]).toEqual([true, false]);
 });
