@@ -22,10 +22,6 @@ export class JsonLinesProcess {
     void this.#exited.then(() => process.off('exit', killAtExit));
   }
 
-  get pid(): number {
-    return this.#child.pid!;
-  }
-
   /** Next line. @throws {Error} if it has ended */
   async answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();

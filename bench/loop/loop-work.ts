@@ -51,8 +51,6 @@ export interface LoopStep {
 /** A complete loop: a sampler and a trainer. */
 export interface Loop {
   readonly settings: string;
-  /** Processes that count as its own. */
-  readonly pids: readonly number[];
   /** @param index of the step; each has its own prompts */
   readonly step: (index: number) => Promise<LoopStep>;
   readonly close: () => Promise<void>;

@@ -22,7 +22,6 @@ export function trainyardLoop(precision: Precision, settings: readonly string[],
           settings: Object.entries(environment)
             .map(([name, value]) => `${name}=${value}`)
             .join(' '),
-          pids: [service.pid],
           step: async (index) => await step(client, model, work, index),
           close: () => service.close(),
         };

@@ -33,7 +33,6 @@ export function trlLoop(log: Log): LoopKind {
         settings: `${ready}: ${Object.entries(variables)
           .map(([name, value]) => `${name}=${value}`)
           .join(' ')}`,
-        pids: [trl.pid],
         // Its data set has the prompts in order, so the index is not used.
         step: async () => {
           const step = (await trl.ask({})) as Omit<LoopStep, 'training' | 'publishing' | 'waiting' | 'meanGap'>;

@@ -98,10 +98,6 @@ class VllmTorchLoop {
     this.settings = parts.settings;
   }
 
-  get pids(): readonly number[] {
-    return [this.#vllm.child?.pid, this.#torch.pid].filter((pid) => pid !== undefined);
-  }
-
   async step(index: number): Promise<LoopStep> {
     const startedAt = performance.now();
     const groups = await Promise.all(promptsOf(this.#work, index).map((prompt) => this.#sample(prompt)));
