@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { hasBrowser } from '../support/browser.ts';
+import { JudgedPage } from '../support/judged-page.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 
 describe.skipIf(!hasBrowser())('the dashboard', () => {
@@ -173,6 +174,12 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const { data } = await dashboard.api<{ data: { name: string }[] }>('GET', '/keys');
     expect(data.map(({ name }) => name)).not.toContain('for ever and a day');
     expect(await page.getByRole('dialog', { name: 'New key' }).isVisible()).toBe(true);
+    const judged = new JudgedPage(page, dashboard.origin);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [1440, 1024, 390]) expect(await judged.faultsAt(width)).toEqual([]);
+      expect(await judged.violations()).toEqual([]);
+    }
     await page.context().close();
   });
 
