@@ -81,7 +81,14 @@ async function runPhase(chosen: readonly Workload[]): Promise<void> {
   const started: StartedPeer[] = [];
   try {
     for (const peer of peers) {
-      const one = await peer.start(numAdapters);
+      const one = await peer.start(numAdapters).catch((error: Error) => error);
+      if (one instanceof Error) {
+        // The rounds of the other servers are worth keeping.
+        console.error(`${peer.name} did not start: ${one.message}`);
+        const failed = { measurements: [], failure: `did not start: ${one.message}` };
+        for (const { name } of chosen) outcomes.get(name)!.set(peer.name, failed);
+        continue;
+      }
       started.push(one);
       console.log(`${one.name}${numAdapters === 0 ? '' : ', with adapters'}: ${one.settings}`);
     }
