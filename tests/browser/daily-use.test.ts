@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { hasBrowser } from '../support/browser.ts';
 import { JudgedPage } from '../support/judged-page.ts';
+import { loggedReply } from '../support/logged-reply.ts';
 import { SeededDashboard } from '../support/seeded-dashboard.ts';
 import { seedSupervisedRun } from '../support/seeded-supervised-run.ts';
 
@@ -116,6 +117,44 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByRole('button', { name: 'Restore' }).click();
     await page.getByText('not trained').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Archive' }).waitFor();
+  });
+
+  test('two sweeps of three seeds are compared without typing a name', async () => {
+    const base_model = (await dashboard.api<{ data: { id: string }[] }>('GET', '/models')).data[0]!.id;
+    const rewards = { 'rate-high': [0.2, 0.4, 0.6], 'rate-low': [0.5, 0.7, 0.9] };
+    for (const [tag, all] of Object.entries(rewards))
+      for (const [index, reward] of all.entries()) {
+        const named = { project: 'sweeps', name: `${tag}-seed-${index + 1}`, base_model };
+        const { id } = await dashboard.api<{ id: string }>('POST', '/preview/models', named);
+        await dashboard.api('PATCH', `/preview/models/${id}`, { add_tags: [tag] });
+        const rollout = {
+          messages_and_choices: [{ role: 'user', content: 'Say a word.' }, loggedReply(3, 'harbour')],
+          reward,
+        };
+        const trajectory_groups = [{ trajectories: [rollout] }];
+        await dashboard.api('POST', `/preview/models/${id}/log`, { split: 'val', trajectory_groups });
+      }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await open('/models');
+    await page.getByRole('button', { name: 'Tags' }).click();
+    for (const tag of Object.keys(rewards)) await page.getByRole('menuitemcheckbox', { name: tag }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.getByText('6 runs').waitFor();
+    await page.getByLabel('Metric').selectOption('val/reward');
+    for (const tag of Object.keys(rewards)) await page.getByText(`${tag} (3)`).first().waitFor();
+    const rows = await judged.rows('Runs');
+    const lastOf = new Map(rows.map(([name, , last]) => [name, Number(last)]));
+    expect(lastOf).toEqual(
+      new Map(
+        Object.entries(rewards).flatMap(([tag, all]) =>
+          all.map((reward, index) => [`${tag}-seed-${index + 1}`, reward] as const),
+        ),
+      ),
+    );
+    await page.getByLabel('Lines').selectOption('seed');
+    await page.getByText('rate-high (3)').first().waitFor();
+    await expectFit();
   });
 
   test('Ctrl-K leads to any page or model by keyboard, and ? lists the shortcuts', async () => {
