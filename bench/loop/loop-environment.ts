@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 import {
   createVirtualEnvironment,
@@ -25,8 +25,9 @@ export async function ensureLoopEnvironment(log: Log): Promise<string> {
   if (await isVirtualEnvironmentCurrent(environment)) return environment.python;
   log(`installing TRL into ${environment.directory} (0.6 GB, a minute)`);
   const finish = async (): Promise<void> => {
-    const text = `import site; site.addsitedir(${JSON.stringify(packagesOf(torchPython))})\n`;
-    // Its own packages come first.
+    // Its own packages come first. The path is relative, so that both environments can be moved together.
+    const folder = JSON.stringify(relative(environment.directory, packagesOf(torchPython)));
+    const text = `import os, site, sys; site.addsitedir(os.path.join(sys.prefix, ${folder}))\n`;
     writeFileSync(join(packagesOf(environment.python), 'torch-environment.pth'), text);
   };
   await createVirtualEnvironment(environment, { pipOptions: PIP_OPTIONS, finish });
