@@ -75,7 +75,6 @@ export class GuideSearch {
     const found = this.#index.search(words.join(' '), {
       boost: { title: 4, heading: 3 },
       prefix: (term) => term.length >= PREFIX_CHARACTERS,
-      maxFuzzy: 0,
     });
     // In the order of `found`, best first.
     const best = new Map<SearchedDocument, { result: SearchResult; stems: Set<string> }>();
