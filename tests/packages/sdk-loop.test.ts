@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { clientTools } from '../../scripts/lib/client-tools.mjs';
 import type { OwnService } from '../../scripts/own-service.ts';
+import { packedSdk } from '../support/packed-sdk.ts';
 import { smallService } from '../support/small-service.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -22,9 +23,8 @@ let compiler: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'trainyard-loop-'));
   compiler = (await clientTools(ROOT, (line) => console.log(line))).resolve('typescript/bin/tsc');
-  const { stdout } = await run(process.execPath, [join(ROOT, 'scripts/pack-sdk.mjs'), '--out', join(folder, 'packed')]);
   await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'empty', private: true }));
-  await run('npm', ['install', '--no-audit', '--no-fund', '--offline', stdout.trim()], { cwd: folder });
+  await run('npm', ['install', '--no-audit', '--no-fund', '--offline', await packedSdk()], { cwd: folder });
   const readme = await readFile(join(ROOT, 'packages/sdk/README.md'), 'utf8');
   const [, loop] = /^```ts\n(.*?)^```$/ms.exec(readme)!;
   await writeFile(join(folder, 'loop.mts'), loop!);

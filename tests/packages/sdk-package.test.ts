@@ -13,6 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { clientTools } from '../../scripts/lib/client-tools.mjs';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { packedSdk } from '../support/packed-sdk.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -25,10 +26,9 @@ let tools: NodeJS.Require;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'trainyard-sdk-'));
   tools = await clientTools(ROOT, (line) => console.log(line));
-  const { stdout } = await run(process.execPath, [join(ROOT, 'scripts/pack-sdk.mjs'), '--out', join(folder, 'packed')]);
   const project = { name: 'empty', private: true, type: 'module' };
   await writeFile(join(folder, 'package.json'), JSON.stringify(project));
-  await run('npm', ['install', '--no-audit', '--no-fund', '--offline', stdout.trim()], { cwd: folder });
+  await run('npm', ['install', '--no-audit', '--no-fund', '--offline', await packedSdk()], { cwd: folder });
   service = await scriptedService();
 }, 600_000);
 afterAll(async () => {
