@@ -2,10 +2,10 @@ import { GgufFile } from '@trainyard/native';
 import {
   linearDims,
   linearNames,
-  linearsIn,
   PROJECTION_NAMES,
   projectionParts,
   readAdapterFile,
+  storedLinears,
   UnsupportedModelError,
 } from '@trainyard/transformer';
 import type { AdapterWeights, Architecture, LinearAdapter, LinearName, LinearRows } from '@trainyard/transformer';
@@ -26,6 +26,7 @@ export class DecoderAdapter {
   readonly factors: Float32Array;
   /** Places by layer; linear layers without an adapter are absent. */
   readonly layers: readonly Readonly<Partial<Record<LinearName, FactorPlaces>>>[];
+  /** True if a linear layer has no adapter, or may not have one: its sums are cleared first. */
   readonly isPartial: boolean;
 
   /** @throws {NativeError} or {UnsupportedModelError} if it is unreadable or of another model */
@@ -69,7 +70,7 @@ export class DecoderAdapter {
       }
       return places;
     });
-    this.isPartial = weights.some((layer, i) => Object.keys(layer).length < linearsIn(architecture, i).length);
+    this.isPartial = weights.some((layer, i) => Object.keys(layer).length < storedLinears(architecture, i).length);
   }
 
   get sizeBytes(): number {

@@ -101,6 +101,38 @@ test.each(FILES)('%s in %s: prompts and steps, with an adapter and without', (fa
   plain.close();
 });
 
+test.each(
+  [0.75, 1].flatMap((residualScale) =>
+    (['resident', 'streamed'] as const).map((weights) => [residualScale, weights] as const),
+  ),
+)(
+  'a feed-forward next to experts, outputs times %d, %s: rows with an adapter have the same bits without others',
+  (residualScale, weights) => {
+    const path = join(directory, `granitemoe.${residualScale}.gguf`);
+    const architecture = { ...TINY_ARCHITECTURES.granitemoe, residualScale };
+    writeTinyGguf(path, architecture);
+    const adapterPath = join(directory, 'adapter-of-all.gguf');
+    const random = randomSource(3);
+    writeAdapter(adapterPath, architecture, { rank: 4, alpha: 8 }, () => 0.1 * random());
+    const decoder = PagedDecoder.open(path, { ...SIZES, weights });
+    const adapter = decoder.loadAdapter(adapterPath);
+    const logitsWith = (others: number): Float32Array[] => {
+      const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);
+      for (let position = 0; position < 3; position++)
+        batch.add({ token: 31 * position, position, sequence: 0, wantsLogits: true }, adapter);
+      for (let position = 0; position < others; position++)
+        batch.add({ token: 7, position, sequence: 1, wantsLogits: false });
+      const rows = decoder.run(batch);
+      for (const sequence of [0, 1]) decoder.forget(sequence, 0);
+      return [0, 1, 2].map((row) => rows.row(row).slice());
+    };
+    const next = logitsWith(2);
+    expect(logitsWith(0)).toEqual(next);
+    expect(logitsWith(0)).toEqual(next);
+    decoder.close();
+  },
+);
+
 test('a streamed decoder closes its file, also if it cannot be opened', () => {
   const path = modelFile('llama', 'q4_0', WIDE);
   const numOpen = () =>
