@@ -1,8 +1,6 @@
 import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
-import { EXPERT_BIASES, EXPERT_TENSORS, ROUTER_BIAS, ROUTER_TENSOR } from './experts.ts';
 import type { Family } from './families.ts';
-import { CONVOLUTION_TENSOR } from './short-convolution.ts';
 
 /** GGUF tensors of a block: score of each head's sink [heads], and the bias of the attention output [H]. */
 export const SINKS_TENSOR = 'attn_sinks.weight';
@@ -62,26 +60,6 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
   'rope.scaling.yarn_ext_factor': [1],
 };
 
-/** A file with other tensors computes something else. */
-const BLOCK_TENSORS: Readonly<Record<'separate' | 'fused', ReadonlySet<string>>> = {
-  separate: new Set([
-    ...['attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
-    ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
-    ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
-  ]),
-  fused: new Set(['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`)),
-};
-/** Router and experts, for families that have them, and the feed-forward next to experts. */
-const OF_EXPERTS: ReadonlySet<string> = new Set([ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]);
-const SHARED: ReadonlySet<string> = new Set(['gate', 'up', 'down'].map((name) => `ffn_${name}_shexp.weight`));
-/** Parts of layers with a convolution, for families that have some. */
-const OF_CONVOLUTIONS: ReadonlySet<string> = new Set([
-  CONVOLUTION_TENSOR,
-  'shortconv.in_proj.weight',
-  'shortconv.out_proj.weight',
-]);
-/** Tensors that blocks of families with sinks have in addition. */
-export const WITH_SINKS: readonly string[] = [SINKS_TENSOR, OUTPUT_BIAS, ROUTER_BIAS, ...Object.values(EXPERT_BIASES)];
 /** Divisors of rope frequencies for contexts up to the original one, and for longer ones. */
 export const ROPE_FACTORS = { short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 /** Norms before and after attention and feed-forward. */
@@ -97,7 +75,13 @@ export const normTensors = (family: Pick<Family, 'norms' | 'feedForwardNorm'>): 
     family.norms[place] ? Object.values(normTensorsOf(family)[place]) : [],
   );
 
-const OTHER_TENSORS: ReadonlySet<string> = new Set(['token_embd.weight', 'output.weight', 'rope_freqs.weight']);
+/** Tensors that no block has, except for the norm before the head. */
+export const tensorsOutsideBlocks = ({ ropeHasTwoFactors }: Pick<Family, 'ropeHasTwoFactors'>): string[] => [
+  'token_embd.weight',
+  'output.weight',
+  'rope_freqs.weight',
+  ...(ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : []),
+];
 
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
@@ -115,25 +99,6 @@ export function refuseUnknownSettings(file: ModelFile, name: string, { windowedL
       neutral === undefined
         ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not support`
         : `the model file sets ${key} to ${shown(value)}; training supports ${neutral.join(' or ')} only`,
-    );
-  }
-}
-
-export function refuseUnknownTensors(file: ModelFile, name: string, family: Family): void {
-  const { hasFusedLinears, ropeHasTwoFactors, hasExperts, hasSinks, hasConvolutions, outputNorm } = family;
-  const mayShare = family.settings.includes('expert_shared_feed_forward_length');
-  const inBlocks = BLOCK_TENSORS[hasFusedLinears ? 'fused' : 'separate'];
-  const others = new Set([...OTHER_TENSORS, outputNorm, ...(ropeHasTwoFactors ? Object.values(ROPE_FACTORS) : [])]);
-  const normNames = new Set(normTensors(family).map((norm) => `${norm}.weight`));
-  for (const tensor of file.tensors.keys()) {
-    const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
-    if (part === undefined ? others.has(tensor) : inBlocks.has(part)) continue;
-    if (part !== undefined && (normNames.has(part) || (hasExperts && OF_EXPERTS.has(part)))) continue;
-    if (part !== undefined && hasConvolutions && OF_CONVOLUTIONS.has(part)) continue;
-    if (part !== undefined && hasSinks && WITH_SINKS.includes(part)) continue;
-    if (part !== undefined && hasExperts && mayShare && SHARED.has(part)) continue;
-    throw unsupported(
-      `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );
   }
 }

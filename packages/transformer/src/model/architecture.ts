@@ -5,9 +5,8 @@ import {
   OUTPUT_BIAS,
   ROPE_FACTORS,
   SINKS_TENSOR,
-  WITH_SINKS,
   refuseUnknownSettings,
-  refuseUnknownTensors,
+  tensorsOutsideBlocks,
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
@@ -24,7 +23,7 @@ import {
 } from './experts.ts';
 import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
-import { GGUF_LINEARS, ggufLinear } from './gguf-linears.ts';
+import { ggufLinear } from './gguf-linears.ts';
 import { type Convolution, CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
@@ -114,6 +113,8 @@ export interface Architecture {
 }
 
 const DEFAULT_ROPE_BASE = 10_000;
+const ATTENTION_BIASES: readonly string[] = ['attn_q.bias', 'attn_k.bias', 'attn_v.bias'];
+const QUERY_KEY_NORMS: readonly string[] = ['attn_q_norm.weight', 'attn_k_norm.weight'];
 
 export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(FAMILIES);
 
@@ -193,7 +194,6 @@ export function readArchitecture(file: ModelFile): Architecture {
     );
   }
   refuseUnknownSettings(file, name, family);
-  refuseUnknownTensors(file, name, family);
   const optional = (key: string): number | undefined => {
     const stated = file.metadata.get(`${name}.${key}`);
     if (stated === undefined) return undefined;
@@ -282,11 +282,10 @@ export function readArchitecture(file: ModelFile): Architecture {
     yarn: readYarn(file.metadata.get(`${name}.rope.scaling.type`), family, optional),
     longRope: readLongRope(file, family, optional),
     hasFusedLinears: family.hasFusedLinears,
-    hasAttentionBias: hasInEveryBlock(file, withAttention, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
+    hasAttentionBias: !family.hasFusedLinears && hasInEveryBlock(file, withAttention, ATTENTION_BIASES),
     hasSinks: family.hasSinks,
-    queryKeyNorm: hasInEveryBlock(file, withAttention, ['attn_q_norm.weight', 'attn_k_norm.weight'])
-      ? family.queryKeyNorm
-      : null,
+    queryKeyNorm:
+      !family.hasFusedLinears && hasInEveryBlock(file, withAttention, QUERY_KEY_NORMS) ? family.queryKeyNorm : null,
     hasInterleavedHeads: family.hasInterleavedHeads,
     activation: family.activation,
     norms: family.norms,
@@ -303,7 +302,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     experts,
     convolution,
   };
-  refuseMissingTensors(file, architecture);
+  refuseOtherTensors(file, architecture);
   refuseOtherShapes(file, architecture);
   return architecture;
 }
@@ -397,6 +396,7 @@ export function longRopeMagnitude(contextLength: number, originalContext: number
 /** Factor of rotated q and k. */
 export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
 
+const EXPERT_SIZE = 'expert_feed_forward_length';
 const SHARED_SIZE = 'expert_shared_feed_forward_length';
 
 /** Layers without a router are dense. llama.cpp makes the shares of the used experts sum to 1 in this family. */
@@ -408,16 +408,22 @@ function readExperts(
   const [count, used] = [size('expert_count'), size('expert_used_count')];
   if (used > count) throw unsupported(`${name}.expert_used_count is ${used}, of ${count} experts`);
   const layers = Array.from({ length: numLayers }, (_, layer) => layer);
+  const denseLayers = layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`));
+  const hasSharedFeedForward =
+    settings.includes(SHARED_SIZE) && Number(metadata.get(`${name}.${SHARED_SIZE}`) ?? 0) !== 0;
+  // Adapters of dense layers would have no place in the others.
+  if (hasSharedFeedForward && denseLayers.length > 0)
+    throw unsupported(
+      `the model file has no blk.${denseLayers[0]}.${ROUTER_TENSOR}; with ${SHARED_SIZE} each block needs experts`,
+    );
   return {
     count,
     used,
-    feedForwardSize: size(
-      ['expert_feed_forward_length'].find((key) => settings.includes(key)) ?? 'feed_forward_length',
-    ),
-    hasSharedFeedForward: settings.includes(SHARED_SIZE) && Number(metadata.get(`${name}.${SHARED_SIZE}`) ?? 0) !== 0,
+    feedForwardSize: size(settings.includes(EXPERT_SIZE) ? EXPERT_SIZE : 'feed_forward_length'),
+    hasSharedFeedForward,
     hasBiases: hasSinks,
     normalisesShares: metadata.get(`${name}.expert_weights_norm`) !== false,
-    denseLayers: layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`)),
+    denseLayers,
   };
 }
 
@@ -456,34 +462,41 @@ export function periodOf(isWindowed: readonly unknown[], numLayers: number): num
   );
 }
 
-function refuseMissingTensors({ tensors }: ModelFile, architecture: Architecture): void {
-  const { numLayers, hasSinks } = architecture;
-  const family = FAMILIES[architecture.name]!;
-  const blocks = Array.from({ length: numLayers }, (_, layer) => {
-    const linears = storedLinears(architecture, layer);
-    const parts = [
-      ...[...normTensors(family), ...linears.map((linear) => ggufLinear(architecture, layer, linear))].map(
-        (part) => `${part}.weight`,
-      ),
-      ...(hasConvolution(architecture, layer) ? [CONVOLUTION_TENSOR] : []),
-    ];
-    if (expertsIn(architecture, layer) === null) return parts.map((part) => `blk.${layer}.${part}`);
-    const other = (['gate', 'up', 'down'] as const)
-      .flatMap((linear) => [GGUF_LINEARS[linear], `${GGUF_LINEARS[linear]}_shexp`])
-      .map((part) => `${part}.weight`)
-      .filter((part) => !parts.includes(part))
-      .map((part) => `blk.${layer}.${part}`)
-      .find((tensor) => tensors.has(tensor));
-    if (other !== undefined) throw unsupported(`block ${layer} has experts and ${other}; both are not supported`);
-    return [...parts, ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS), ...(hasSinks ? WITH_SINKS : [])].map(
-      (part) => `blk.${layer}.${part}`,
-    );
-  });
-  const { outputNorm } = FAMILIES[architecture.name]!;
-  const missing = [outputNorm, ...blocks.flat()].find((tensor) => !tensors.has(tensor));
-  if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
+/** Tensors of a block, which computes nothing from any other. */
+function tensorsOfBlock(architecture: Architecture, layer: number): string[] {
+  const { name, hasAttentionBias, hasSinks, queryKeyNorm } = architecture;
+  const experts = expertsIn(architecture, layer);
+  const isConvolution = hasConvolution(architecture, layer);
+  const linears = storedLinears(architecture, layer).map((linear) => ggufLinear(architecture, layer, linear));
+  return [
+    ...[...normTensors(FAMILIES[name]!), ...linears].map((part) => `${part}.weight`),
+    ...(isConvolution ? [CONVOLUTION_TENSOR] : []),
+    ...(hasAttentionBias && !isConvolution ? ATTENTION_BIASES : []),
+    ...(queryKeyNorm !== null && !isConvolution ? QUERY_KEY_NORMS : []),
+    ...(hasSinks ? [SINKS_TENSOR, OUTPUT_BIAS] : []),
+    ...(experts === null ? [] : [ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]),
+    ...(experts?.hasBiases === true ? [ROUTER_BIAS, ...Object.values(EXPERT_BIASES)] : []),
+  ].map((part) => `blk.${layer}.${part}`);
+}
+
+/** A file with other tensors computes something else. */
+function refuseOtherTensors({ tensors }: ModelFile, architecture: Architecture): void {
+  const { name, numLayers } = architecture;
+  const family = FAMILIES[name]!;
+  const needed = [
+    family.outputNorm,
+    ...Array.from({ length: numLayers }, (_, layer) => tensorsOfBlock(architecture, layer)).flat(),
+  ];
   const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
   if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
+  const known = new Set([...needed, ...tensorsOutsideBlocks(family)]);
+  const unknown = tensors.keys().find((tensor) => !known.has(tensor));
+  if (unknown !== undefined)
+    throw unsupported(
+      `this ${name} model has the tensor ${shown(unknown)}, which training does not support there (mixture of experts, for example)`,
+    );
+  const missing = needed.find((tensor) => !tensors.has(tensor));
+  if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
 }
 
 /** Refuses a tensor whose numbers would be read at wrong places. */
