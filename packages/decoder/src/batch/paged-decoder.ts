@@ -215,7 +215,8 @@ export class PagedDecoder {
     this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
     this.#team = team;
     this.#steps = stepsOf(weights, batchTokens, memory, team);
-    this.#experts = architecture.experts === null ? null : new ExpertSteps(parts, batchTokens, memory, team);
+    const isDense = parts.experts.every((own) => own === null);
+    this.#experts = isDense ? null : new ExpertSteps(parts, batchTokens, memory, team);
     const few = readsQuantised
       ? new ProductSteps(
           parts,
