@@ -22,6 +22,10 @@ test('heads may have sizes of their own, and layers numbers of heads', () => {
   expect(of({ ...sizes, block_count: 2n })).toBe(2 * 9 * 128);
 });
 
+test('a number of heads that a file repeats for each layer is that number', () => {
+  expect(of({ ...sizes, 'attention.head_count': [9, 9, 9], 'attention.head_count_kv': 3 })).toBe(30 * 3 * 128);
+});
+
 test('without sizes of attention there is nothing to cache', () => {
   expect(of({ block_count: 4 })).toBe(0);
 });

@@ -89,7 +89,9 @@ function convolutionInputs(metadata: ReadonlyMap<string, GgufValue>): number {
 export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const architecture = String(metadata.get('general.architecture'));
   const number = (key: string): number | null => {
-    const value = metadata.get(`${architecture}.${key}`);
+    const stated = metadata.get(`${architecture}.${key}`);
+    // As `readArchitecture` reads it: some files repeat a number for each layer.
+    const value = Array.isArray(stated) && new Set(stated).size === 1 ? stated[0] : stated;
     return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null;
   };
   const numHeads = number('attention.head_count') ?? 1;

@@ -57,7 +57,8 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
   const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
   const { contextLength, sizeBytes } = cacheSize(served, metadata, options);
   const mode = weightsModeOf(options.weights ?? 'resident', file);
-  const numHeads = Number(metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1);
+  const heads = metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1;
+  const numHeads = Math.max(...(Array.isArray(heads) ? heads : [heads]).map(Number));
   const hasScores = served.runner === 'llama' && !served.flashAttention;
   return {
     vocabulary,
