@@ -116,14 +116,14 @@ export class KvCache {
 
   /**
    * Keeps an ended sequence's cells as an entry that replaces entries it contains; releases them if an entry
-   * contains it.
+   * contains it, or the runner can share none of them.
    */
   retain(sequence: Sequence): void {
     const { slot, numComputed } = sequence;
     if (slot === null) return;
     const tokens = sequence.tokens.slice(0, numComputed);
-    // A plan that never ran leaves cells without content, so the sequence is not worth keeping.
-    if (numComputed === 0 || this.#ledger.lengthOf(slot) !== numComputed) return this.release(sequence);
+    // Nothing could share it, or a plan that never ran left cells without content.
+    if (this.shareable(numComputed) === 0 || this.#ledger.lengthOf(slot) !== numComputed) return this.release(sequence);
     const { namespace } = sequence.owner;
     for (const entry of this.#prefixes.inNamespace(namespace)) {
       const length = commonPrefixLength(tokens, entry.tokens, Infinity);

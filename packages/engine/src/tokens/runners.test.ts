@@ -62,6 +62,16 @@ describe('prefixes in blocks', () => {
     expect([first, second, third].map(({ started }) => started?.cachedTokens)).toEqual([0, 16, 0]);
   });
 
+  test('are not kept if nothing can share them', () => {
+    const cachedBy = (shareGranularity: number): number => {
+      const harness = new Harness({ shareGranularity });
+      harness.submit({ prompt: 'x'.repeat(30), maxTokens: 1 });
+      harness.run();
+      return harness.engine.stats().cachedTokens;
+    };
+    expect([8, 64, Infinity].map(cachedBy)).toEqual([30, 0, 0]);
+  });
+
   test('of two prompts that come together are computed once', async () => {
     const harness = new Harness({ shareGranularity: 8, limits: { prefillTokens: 10 } });
     const [first, second] = [1, 2].map((i) => harness.submit({ prompt: `${'x'.repeat(35)}${i}`, maxTokens: 1 }));
