@@ -29,12 +29,13 @@ export class LayerMemory {
     this.pool = new Float32Array(this.memory.buffer);
     this.#integers = new Int32Array(this.memory.buffer);
     this.pool.set(EXPONENTIAL_CONSTANTS, layout.constants / 4);
-    this.pool.fill(-Infinity, layout.sinks / 4, layout.sinks / 4 + layout.numHeads);
   }
 
-  /** @param sinks [heads] */
-  setSinks(sinks: Float32Array): void {
-    this.pool.set(sinks, this.#layout.sinks / 4);
+  /** @param sinks [heads]; null: none */
+  setSinks(sinks: Float32Array | null): void {
+    const { sinks: at, numHeads } = this.#layout;
+    if (sinks === null) this.pool.fill(-Infinity, at / 4, at / 4 + numHeads);
+    else this.pool.set(sinks, at / 4);
   }
 
   floats(address: number, length: number): Float32Array {

@@ -63,6 +63,19 @@ const sum = (count: number, at: (i: number) => number): number => {
   return total;
 };
 
+test('the sinks of a call are not those of the next one', () => {
+  const attention = open();
+  const length = 40;
+  outputs(attention, [length]);
+  const attended = (sinks?: Float32Array) => {
+    attention.attend(0, null, sinks);
+    return attention.outputs(0, length).slice();
+  };
+  const without = attended(SINKS.map(() => -Infinity));
+  expect(attended(SINKS)).not.toEqual(without);
+  expect(attended()).toEqual(without);
+});
+
 test('four threads compute the same as one, to the bit', () => {
   const lengths = [120, 3, 77, 1, 60];
   const alone = outputs(open(), lengths);

@@ -206,7 +206,7 @@ export class PagedAttention {
    * @param sinks [heads] scores of a key without a value that each query of a head sees as well. Default: none
    */
   attend(layer: number, window: number | null = null, sinks: Float32Array | null = null): void {
-    if (sinks !== null) this.#memoryOf(layer).setSinks(sinks);
+    this.#memoryOf(layer).setSinks(sinks);
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
     cells[CELL.memory] = memory;
