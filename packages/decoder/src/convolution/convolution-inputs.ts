@@ -26,7 +26,8 @@ export class ConvolutionInputs {
 
   constructor({ convolution, hiddenSize, numLayers }: Architecture, tables: PageTables, numCells: number) {
     this.#tables = tables;
-    this.#size = convolution?.size ?? 0;
+    // Only the weights of a layer prove a size.
+    this.#size = convolution === null || convolution.layers.length === 0 ? 0 : convolution.size;
     this.#width = hiddenSize;
     this.#layers = Array.from({ length: numLayers }, (_, layer) =>
       convolution?.layers.includes(layer) ? sharedFloats(numCells * hiddenSize) : null,
