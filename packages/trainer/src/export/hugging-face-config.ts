@@ -40,7 +40,7 @@ function ropeScaling({ ropeScale, yarn }: Architecture, factors: LongRopeFactors
 
 /**
  * @param ropeFactors null without longrope
- * @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it
+ * @throws {TrainerError} `trainer.architecture_unsupported` if no class of transformers that exports have computes it
  */
 export function huggingFaceConfig(
   architecture: Architecture,
@@ -54,7 +54,7 @@ export function huggingFaceConfig(
   if (family === undefined) {
     throw new TrainerError(
       'trainer.architecture_unsupported',
-      `transformers does not support this ${name} model; use the format merged-gguf`,
+      `the format merged-safetensors has no class of transformers for this ${name} model; use the format merged-gguf`,
     );
   }
   return {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { expect, test } from 'vitest';
+import { huggingFaceConfig } from '../export/hugging-face-config.ts';
 import { TRANSFORMERS_FAMILIES } from './transformers-families.ts';
 
 const GUIDE = join(import.meta.dirname, '../../../../docs/guide/your-own-model.md');
@@ -16,4 +17,12 @@ test('each trainable architecture has a family of transformers, a tiny model and
   expect(Array.from(rows, ([, ...cells]) => cells)).toEqual(
     families.map(([modelType, { architecture, className }]) => [modelType, architecture, className]),
   );
+});
+
+test.each(['granite', 'granitemoe'] as const)('%s without rope has no class that computes it', (name) => {
+  const facts = { contextLength: 512, bosTokenId: null, eosTokenId: 258, hasTiedEmbeddings: false };
+  const configOf = (unrotatedPeriod: number | null) =>
+    huggingFaceConfig({ ...TINY_ARCHITECTURES[name], unrotatedPeriod }, facts, null, 'f32');
+  expect(configOf(null)).toHaveProperty('architectures');
+  expect(() => configOf(1)).toThrow(`merged-safetensors has no class of transformers for this ${name} model`);
 });

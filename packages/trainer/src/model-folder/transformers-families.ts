@@ -482,11 +482,13 @@ function gemma3Fields(architecture: Architecture): object {
   };
 }
 
-/** Family whose class computes it; undefined without one. */
+/** Family whose class computes it; undefined without one that exports have. */
 export function transformersFamily(
   architecture: Architecture,
 ): (TransformersFamily & { readonly modelType: string }) | undefined {
-  const { name, queryKeyNorm, window, experts } = architecture;
+  const { name, queryKeyNorm, window, unrotatedPeriod, experts } = architecture;
+  // The classes of Granite have rope in all layers.
+  if (unrotatedPeriod === 1) return undefined;
   const [modelType, family] =
     Object.entries(TRANSFORMERS_FAMILIES)
       .filter(
