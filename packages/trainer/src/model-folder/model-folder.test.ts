@@ -132,6 +132,16 @@ test.each<[string, () => void, RegExp]>([
     () => changeGranite4({ layer_types: ['mamba', 'attention'] }),
     /layers with Mamba \(`layer_types`.*of granitemoehybrid, models with attention in all layers are/,
   ],
+  [
+    'Granite 4 with Mamba, as transformers 5 saves it',
+    () => changeGranite4({ layer_types: ['linear_attention', 'full_attention'] }),
+    /layers with Mamba/,
+  ],
+  [
+    'Granite 4 with attention, as transformers 5 saves it, and the names of Granite 3',
+    () => changeGranite4({ layer_types: ['full_attention', 'full_attention'] }),
+    /lack the tensor model\.layers\.0\.shared_mlp\.input_linear\.weight/,
+  ],
   ['Granite 4 without types of layers', () => changeGranite4({ layer_types: null }), /layers with Mamba/],
   [
     'Granite 4 with experts',

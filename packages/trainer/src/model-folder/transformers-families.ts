@@ -93,6 +93,10 @@ const GRANITE: TransformersFamily = {
   }),
 };
 
+/** Types of layers of Granite 4; from transformers 5 on the second ones. */
+const GRANITE_ATTENTION: readonly unknown[] = ['attention', 'full_attention'];
+const GRANITE_MAMBA: readonly unknown[] = ['mamba', 'linear_attention'];
+
 const GRANITE_MOE: TransformersFamily = {
   ...GRANITE,
   architecture: 'granitemoe',
@@ -183,7 +187,7 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
   granitemoehybrid: {
     ...GRANITE,
     className: 'GraniteMoeHybridForCausalLM',
-    layerTypes: ['attention', 'mamba'],
+    layerTypes: [...GRANITE_ATTENTION, ...GRANITE_MAMBA],
     feedForwardSize: 'shared_intermediate_size',
     feedForwardLayouts: GRANITE_HYBRID_LAYOUTS,
     traits: graniteHybridTraits,
@@ -442,7 +446,7 @@ function gptOssTraits(fields: Fields, numLayers: number): Partial<Architecture> 
 function graniteHybridTraits(fields: Fields, numLayers: number): Partial<Architecture> {
   const layers = fields['layer_types'];
   const isAttention =
-    Array.isArray(layers) && layers.length === numLayers && layers.every((type) => type === 'attention');
+    Array.isArray(layers) && layers.length === numLayers && layers.every((type) => GRANITE_ATTENTION.includes(type));
   if (!isAttention)
     throw unsupportedFolder(
       `layers with Mamba (\`layer_types\` in ${CONFIG_FILE}) are not supported; of granitemoehybrid, models with attention in all layers are`,
