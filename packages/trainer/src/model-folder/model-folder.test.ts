@@ -61,11 +61,11 @@ function index(weight_map: unknown): void {
   writeFileSync(pathOf(INDEX), JSON.stringify({ weight_map }));
 }
 
-function header(values: Readonly<Record<string, unknown>>): void {
+function header(values: Readonly<Record<string, unknown>>, data: Uint8Array = new Uint8Array(64)): void {
   const json = Buffer.from(JSON.stringify(values));
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(json.length));
-  writeFileSync(pathOf(WEIGHTS), Buffer.concat([length, json, new Uint8Array(64)]));
+  writeFileSync(pathOf(WEIGHTS), Buffer.concat([length, json, data]));
 }
 
 const PHI = TINY_ARCHITECTURES.phi4;
@@ -469,6 +469,21 @@ test.each<[string, () => void, RegExp]>([
   expect(text).not.toContain('\n');
   expect(text.length).toBeLessThan(500);
   expect(readdirSync(directory)).toEqual([]);
+});
+
+test('a norm in bytes is refused before anything is converted', () => {
+  const entries: Record<string, unknown> = {};
+  const parts: Uint8Array[] = [];
+  let end = 0;
+  for (const { name, dims, data } of readSafetensors(pathOf(WEIGHTS)).tensors.values()) {
+    const isByte = name === 'model.norm.weight';
+    const bytes = isByte ? new Uint8Array(data.length) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    entries[name] = { dtype: isByte ? 'U8' : 'F32', shape: dims, data_offsets: [end, end + bytes.length] };
+    end += bytes.length;
+    parts.push(bytes);
+  }
+  header(entries, Buffer.concat(parts));
+  expect(() => ModelFolder.open(folder)).toThrow('the tensor model.norm.weight is U8, and must be F32, F16 or BF16');
 });
 
 test('links of the Hugging Face cache are followed, and those to other repositories are not', () => {

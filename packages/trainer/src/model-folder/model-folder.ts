@@ -112,7 +112,8 @@ function matched(
         throw new ModelFolderError(
           `the tensor ${source} in ${place.file} is [${place.entry.dims.join(', ')}], config.json needs [${needed.join(', ')}]`,
         );
-      if (scales !== null && place.entry.dtype !== 'U8')
+      if (scales === null) numberType(place.entry);
+      else if (place.entry.dtype !== 'U8')
         throw new ModelFolderError(`the tensor ${source} is ${place.entry.dtype}, and must be U8`);
       return place;
     };
