@@ -47,6 +47,7 @@ export {
   convolutionParts,
   convolve,
   hasConvolution,
+  MAX_CONVOLUTION_SIZE,
 } from './model/short-convolution.ts';
 export { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR, type ModelFile } from './model/architecture-limits.ts';
 export {

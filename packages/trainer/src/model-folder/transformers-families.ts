@@ -4,6 +4,7 @@ import {
   type Experts,
   hasConvolution,
   layerKind,
+  MAX_CONVOLUTION_SIZE,
   periodOf,
   type WindowedLayers,
 } from '@trainyard/transformer';
@@ -338,7 +339,7 @@ function convolutionOf(fields: Fields, numLayers: number): Convolution {
   const layers = Array.from({ length: numLayers }, (_, layer) => layer);
   const isList = (value: unknown, isItem: (item: unknown) => boolean): value is unknown[] =>
     Array.isArray(value) && value.every(isItem);
-  const size = whole(fields, 'conv_L_cache', [2, 64], 3);
+  const size = whole(fields, 'conv_L_cache', [2, MAX_CONVOLUTION_SIZE], 3);
   if (isList(types, (type) => type === 'conv' || type === 'full_attention') && types.length === numLayers)
     return { size, layers: layers.filter((layer) => types[layer] === 'conv') };
   if ((types ?? null) !== null)

@@ -230,6 +230,7 @@ test.each([
     [],
     'blk.0.shortconv.conv.weight is [3,32], the model needs [4,32]',
   ],
+  ['lfm2', { 'lfm2.shortconv.l_cache': { u32: 65 } }, [], 'lfm2.shortconv.l_cache is 65, expected at most 64 tokens'],
   ['lfm2', { 'lfm2.attention.sliding_window': { u32: 8 } }, [], 'lfm2.attention.sliding_window to 8'],
   ['lfm2', {}, ['blk.0.shortconv.conv.bias'], 'blk.0.shortconv.conv.bias'],
 ] satisfies [string, Record<string, Metadata[string]>, string[], string][])(

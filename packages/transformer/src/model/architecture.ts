@@ -24,7 +24,7 @@ import {
 import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { ggufLinear } from './gguf-linears.ts';
-import { type Convolution, CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
+import { type Convolution, CONVOLUTION_TENSOR, hasConvolution, MAX_CONVOLUTION_SIZE } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
 export interface WindowedLayers {
@@ -254,6 +254,10 @@ export function readArchitecture(file: ModelFile): Architecture {
   }
   const experts = family.hasExperts ? readExperts(file, family, { name, numLayers, size }) : null;
   const convolution = byLayer && { size: size('shortconv.l_cache'), layers: byLayer.withoutAttention };
+  if (convolution !== null && convolution.size > MAX_CONVOLUTION_SIZE)
+    throw unsupported(
+      `${name}.shortconv.l_cache is ${convolution.size}, expected at most ${MAX_CONVOLUTION_SIZE} tokens`,
+    );
   if (convolution !== null && numHeads * headSize !== hiddenSize)
     throw unsupported(
       `${numHeads} heads of ${headSize} with a hidden size of ${hiddenSize} are not supported with convolutions`,

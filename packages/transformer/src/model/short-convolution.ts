@@ -9,6 +9,9 @@ export interface Convolution {
   readonly layers: readonly number[];
 }
 
+/** LFM2 has 3. Gradients recurse over so many tokens. */
+export const MAX_CONVOLUTION_SIZE = 64;
+
 /** GGUF tensor of a block, [size, H] with the weight of the token itself last. */
 export const CONVOLUTION_TENSOR = 'shortconv.conv.weight';
 
