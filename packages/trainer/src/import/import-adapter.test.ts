@@ -493,3 +493,11 @@ test('a name of two linear layers stays one, with ranks of its own under paths',
   expect(one.lora.targets).toEqual(['out', 'convOut']);
   expect([one.has(2, 'out'), one.has(0, 'convOut')]).toEqual([true, false]);
 });
+
+test('modules that a model has not are refused with those that it has', () => {
+  const convolution = { size: 3, layers: [] };
+  const config = readPeftConfig(JSON.stringify({ peft_type: 'LORA', r: 2, lora_alpha: 4, target_modules: ['o_proj'] }));
+  expect(() => importedShape({ ...TINY_ARCHITECTURES.lfm2, convolution }, config)).toThrow(
+    'which has model.layers.0.self_attn.q_proj, model.layers.0.self_attn.k_proj, model.layers.0.self_attn.v_proj, model.layers.0.self_attn.out_proj, model.layers.0.feed_forward.w1,',
+  );
+});

@@ -43,7 +43,8 @@ export function importedShape(architecture: Architecture, config: PeftConfig): I
     return shape === null ? [] : [{ ...module, shape }];
   });
   if (adapted.length === 0) {
-    const known = names.map((one) => modules.find(({ linear }) => linear === one)!.name);
+    // A model with convolutions need not have all kinds of layers.
+    const known = names.flatMap((one) => modules.find(({ linear }) => linear === one)?.name ?? []);
     throw new TrainerError(
       'trainer.adapter_invalid',
       `target_modules selects no module of this base model, which has ${known.join(', ')} and so on for each layer`,
