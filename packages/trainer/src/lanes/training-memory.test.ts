@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Architecture, linearNames } from '@trainyard/transformer';
+import { GgufFile } from '@trainyard/native';
+import { type Architecture, linearNames, readArchitecture, readWeights } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { predictTraining } from '../learner/predict-training.ts';
@@ -79,4 +80,12 @@ test('nothing is predicted of a file that cannot be read or trained', () => {
   const options = { weights: 'auto', numThreads: 2, numTokens: 100 } as const;
   expect(predictTraining(path, options)).toBeNull();
   expect(predictTraining(join(directory, 'absent.gguf'), options)).toBeNull();
+});
+
+test('the lanes share the biases of experts', () => {
+  const modelPath = join(directory, 'biases.gguf');
+  writeTinyGguf(modelPath, TINY_ARCHITECTURES['gpt-oss']);
+  using file = GgufFile.open(modelPath);
+  for (const { experts } of readWeights(file, readArchitecture(file)).blocks)
+    for (const { buffer } of Object.values(experts!.biases!)) expect(buffer).toBeInstanceOf(SharedArrayBuffer);
 });

@@ -67,7 +67,7 @@ export interface ExpertWeights {
   readonly biases: ExpertBiases | null;
 }
 
-/** Biases of the router [E], and of the matrices of all experts [E, out]. */
+/** Biases of the router [E], and of the matrices of all experts [E, out], in shared memory. */
 export type ExpertBiases = Readonly<Record<ExpertMatrix | 'router', Float32Array>>;
 
 /** Frozen weights, float32. Linear weights exist once: graphs transpose while multiplying. */
@@ -183,17 +183,13 @@ export function readExperts(
     const tensor = `blk.${layer}.${EXPERT_TENSORS[name]}`;
     return places === null ? readShared(file, tensor, experts.count * dims.in * dims.out) : places.place(tensor);
   };
-  const bias = (part: string) => file.readF32(`blk.${layer}.${part}`);
+  const bias = (part: string, width: number) => readShared(file, `blk.${layer}.${part}`, experts.count * width);
+  const biasOf = (name: ExpertMatrix) => bias(EXPERT_BIASES[name], expertDims(architecture, name).out);
   return {
     router: readShared(file, `blk.${layer}.${ROUTER_TENSOR}`, experts.count * architecture.hiddenSize),
     matrices: { gate: matrix('gate'), up: matrix('up'), down: matrix('down') },
     biases: experts.hasBiases
-      ? {
-          router: bias(ROUTER_BIAS),
-          gate: bias(EXPERT_BIASES.gate),
-          up: bias(EXPERT_BIASES.up),
-          down: bias(EXPERT_BIASES.down),
-        }
+      ? { router: bias(ROUTER_BIAS, 1), gate: biasOf('gate'), up: biasOf('up'), down: biasOf('down') }
       : null,
   };
 }
