@@ -10,7 +10,7 @@ import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import { feedsOf, runAdding } from './block-compute.ts';
 import type { LaneRuntime } from './block-sessions.ts';
-import type { RowTree } from '../model/row-tree.ts';
+import type { RowTree } from '../model/query-blocks.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
 
@@ -148,7 +148,8 @@ export class ConvolutionCompute {
     const [weight, from] = [(this.#size - 1 - distance) * width, token * width];
     for (let i = 0; i < width; i++) this.#sum[i]! += this.#weights[weight + i]! * sums[from + i]!;
     if (distance === this.#size - 1) return;
-    for (let child = tree.firstChild[token]!; child >= 0; child = tree.nextSibling[child]!)
+    // The first child follows its parent, and each other one the last descendant of the one before it.
+    for (let child = token + 1; child < tree.ends[token]!; child = tree.ends[child]!)
       this.#addGradient(child, distance + 1, tree, sums);
   }
 }

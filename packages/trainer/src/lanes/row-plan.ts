@@ -11,9 +11,8 @@ import {
   type Tensor,
 } from '@trainyard/transformer';
 import type { PackedRow } from '../model/policy-model.ts';
-import type { QueryBlock } from '../model/query-blocks.ts';
+import type { QueryBlock, RowTree } from '../model/query-blocks.ts';
 import { queryBlocks, subtreeEnds } from '../model/query-blocks.ts';
-import { type RowTree, rowTree } from '../model/row-tree.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
@@ -95,7 +94,6 @@ export function planRow(
   };
   const { positions } = row;
   const tree = { parents: row.parents, ends };
-  const neighbours = convolution === null ? null : rowTree(row.parents);
   const window = architecture.window === null ? null : { tokens: architecture.window.tokens, positions };
   const blocksOf = (some: readonly TokenRange[]) => {
     const full = some.flatMap((range) => queryBlocks(tree, range, blockTokens));
@@ -117,7 +115,7 @@ export function planRow(
       queries,
       sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
       sourceQueries: isAll ? queries : blocksOf(own),
-      tree: neighbours,
+      tree: convolution === null ? null : tree,
       vocabulary: vocabulary[lane]!,
       targets: ranges(targets[lane]!, HEAD_ROWS),
     };

@@ -20,7 +20,7 @@ export interface QueryBlock {
 }
 
 /** Tokens of a depth-first row. */
-interface RowTree {
+export interface RowTree {
   /** [T] row index of the token before each; negative: none. */
   readonly parents: Int32Array;
   /** [T] see `subtreeEnds`. */
