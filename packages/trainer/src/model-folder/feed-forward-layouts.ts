@@ -151,6 +151,14 @@ export interface TensorSources {
   readonly scales: { readonly name: string; readonly dims: readonly number[] } | null;
 }
 
+/** @param dims row-major */
+export const plainSources = (name: string, dims: readonly number[]): TensorSources => ({
+  names: [name],
+  dims,
+  rows: null,
+  scales: null,
+});
+
 /** @param part of a block, in GGUF @returns null for tensors with one of their own */
 export function feedForwardSources(
   architecture: Architecture,
@@ -160,14 +168,9 @@ export function feedForwardSources(
   const { experts, hiddenSize } = architecture;
   const path = (name: string) => `model.layers.${layer}.${name}`;
   if (part === ROUTER_TENSOR && experts !== null && ofExperts !== null)
-    return { names: [path(ofExperts.router)], dims: [experts.count, hiddenSize], rows: null, scales: null };
+    return plainSources(path(ofExperts.router), [experts.count, hiddenSize]);
   if (part === ROUTER_BIAS && experts !== null && ofExperts !== null)
-    return {
-      names: [path(ofExperts.router.replace(/weight$/, 'bias'))],
-      dims: [experts.count],
-      rows: null,
-      scales: null,
-    };
+    return plainSources(path(ofExperts.router.replace(/weight$/, 'bias')), [experts.count]);
   for (const matrix of EXPERT_MATRICES) {
     if (part === `${ggufLinear(architecture, layer, matrix)}.weight` && dense !== null)
       return fusedSources(dense, matrix, { ...linearDims(architecture, matrix), count: null, path });
@@ -235,7 +238,7 @@ function fusedSources(
 
 /** [E, 2 · F] of gate and up in turns, and [E, H] of down */
 function biasSources({ gateUp, down }: FusedFeedForward, matrix: ExpertMatrix, sizes: FusedSizes): TensorSources {
-  const rows = matrix === 'down' ? null : { ...fusedRows('mxfp4', matrix, sizes)!, areColumns: false };
+  const rows = fusedRows('mxfp4', matrix, sizes);
   return {
     names: [`${sizes.path(matrix === 'down' ? down : gateUp)}_bias`],
     dims: [sizes.count!, rows?.of ?? sizes.out],

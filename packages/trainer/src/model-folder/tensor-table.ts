@@ -23,6 +23,7 @@ import type { FolderConfig } from './folder-config.ts';
 import {
   type FeedForwardLayout,
   feedForwardSources,
+  plainSources,
   storedLayout,
   type TensorSources,
 } from './feed-forward-layouts.ts';
@@ -89,7 +90,7 @@ export function tensorSources(
       ? null
       : feedForwardSources(architecture, layout, { layer: Number(layer), part });
   if (ofFeedForward !== null) return ofFeedForward;
-  return { names: [huggingFaceName(name, architecture)], dims: huggingFaceDims(name, dims), rows: null, scales: null };
+  return plainSources(huggingFaceName(name, architecture), huggingFaceDims(name, dims));
 }
 
 /** @param name in GGUF */
