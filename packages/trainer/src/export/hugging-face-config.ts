@@ -51,7 +51,10 @@ export function huggingFaceConfig(
   const { name, rmsEpsilon, longRope } = architecture;
   const usual = longRope === null ? 1 : longRopeMagnitude(facts.contextLength, longRope.originalContext);
   const family = Math.abs((longRope?.magnitude ?? 1) - usual) < 1e-4 ? transformersFamily(architecture) : undefined;
-  if (family === undefined) {
+  const fields = family?.fields(architecture) ?? {};
+  // Without the setting, only the class of Qwen 2 has biases of q, k and v.
+  const mayHaveBiases = family?.hasQkvBias === true || 'attention_bias' in fields;
+  if (family === undefined || (architecture.hasAttentionBias && !mayHaveBiases)) {
     throw new TrainerError(
       'trainer.architecture_unsupported',
       `the format merged-safetensors has no class of transformers for this ${name} model; use the format merged-gguf`,
@@ -72,7 +75,7 @@ export function huggingFaceConfig(
     rope_theta: decimal(architecture.ropeBase),
     rope_scaling: ropeScaling(architecture, ropeFactors),
     ...(longRope === null ? {} : { original_max_position_embeddings: longRope.originalContext }),
-    ...family.fields(architecture),
+    ...fields,
     attention_dropout: 0,
     initializer_range: 0.02,
     tie_word_embeddings: facts.hasTiedEmbeddings,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
+import { type Architecture, TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { expect, test } from 'vitest';
 import { huggingFaceConfig } from '../export/hugging-face-config.ts';
@@ -19,10 +19,16 @@ test('each trainable architecture has a family of transformers, a tiny model and
   );
 });
 
-test.each(['granite', 'granitemoe'] as const)('%s without rope has no class that computes it', (name) => {
-  const facts = { contextLength: 512, bosTokenId: null, eosTokenId: 258, hasTiedEmbeddings: false };
-  const configOf = (unrotatedPeriod: number | null) =>
-    huggingFaceConfig({ ...TINY_ARCHITECTURES[name], unrotatedPeriod }, facts, null, 'f32');
-  expect(configOf(null)).toHaveProperty('architectures');
-  expect(() => configOf(1)).toThrow(`merged-safetensors has no class of transformers for this ${name} model`);
+const FACTS = { contextLength: 512, bosTokenId: null, eosTokenId: 258, hasTiedEmbeddings: false };
+
+test.each([
+  ['granite', { unrotatedPeriod: 1 }],
+  ['granitemoe', { unrotatedPeriod: 1 }],
+  ['lfm2', { hasAttentionBias: true }],
+  ['mistral', { hasAttentionBias: true }],
+] as const)('%s with %j has no class that computes it', (name, differences) => {
+  const architecture = TINY_ARCHITECTURES[name];
+  const configOf = (own: Architecture) => huggingFaceConfig(own, FACTS, null, 'f32');
+  expect(configOf(architecture)).toHaveProperty('architectures');
+  expect(() => configOf({ ...architecture, ...differences })).toThrow('has no class of transformers for this');
 });
