@@ -192,8 +192,9 @@ function inHalves(name: string, values: Float32Array, architecture: Architecture
 /** Zero biases that transformers' class has and the model file lacks. */
 function absentBiases(architecture: Architecture): { name: string; length: number }[] {
   const { name, hasAttentionBias, hasSinks, numLayers } = architecture;
-  if (hasSinks || (name !== 'qwen2' && !hasAttentionBias)) return [];
-  const linears = name === 'qwen2' ? (hasAttentionBias ? [] : (['q', 'k', 'v'] as const)) : (['o'] as const);
+  const alwaysHasBiases = name === 'qwen2' || hasSinks;
+  if (hasAttentionBias === alwaysHasBiases) return [];
+  const linears = alwaysHasBiases ? (['q', 'k', 'v'] as const) : (['o'] as const);
   return Array.from({ length: numLayers }, (_, layer) =>
     linears.map((linear) => ({
       name: `model.layers.${layer}.self_attn.${linear}_proj.bias`,

@@ -155,6 +155,13 @@ test('experts in MXFP4 whose values are not finite are refused', async () => {
   await expect(convert()).rejects.toThrow('the weights are quantised ("gptq")');
 });
 
+test('an export of gpt-oss without biases of q, k and v has zeros for them', async () => {
+  await writeTinyFolder(folder, original, { ...TINY_ARCHITECTURES['gpt-oss'], hasAttentionBias: false });
+  using file = GgufFile.open(await convert());
+  for (const linear of ['q', 'k', 'v'])
+    expect(new Set(file.readF32(`blk.0.attn_${linear}.bias`))).toEqual(new Set([0]));
+});
+
 describe.each(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'granitemoe', 'lfm2', 'gpt-oss'] as const)(
   'a folder of %s',
   (name) => {
