@@ -189,7 +189,7 @@ def write(name, case):
     fast.save_pretrained(folder)
 
     ids = [random.randrange(config.vocab_size) for _ in range(200)]
-    loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
     with torch.no_grad():
         logits = loaded(torch.tensor([ids])).logits[0, :-1]
     logprobs = torch.log_softmax(logits, -1)[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
@@ -202,7 +202,8 @@ def write(name, case):
     (OUTPUT / f"{name}.json").write_text(json.dumps(report))
 
 
-torch.manual_seed(1)
-random.seed(3)
 for name, case in CASES.items():
+    # Another family does not change the weights and texts of this one.
+    torch.manual_seed(1)
+    random.seed(3)
     write(name, case)

@@ -89,7 +89,7 @@ test.each([
     policy.close();
     const { max } = logprobDifference(logprobs, report.logprobs);
     console.log(`${name}: log-probabilities differ by ${max.toExponential(1)} at most`);
-    // Both sides compute in float32, with sums in different orders.
+    // transformers computes in float64, except norms and softmax.
     expect(max).toBeLessThan(2e-4);
 
     using vocabulary = LlamaModel.load(copy, { vocabOnly: true });
