@@ -122,7 +122,7 @@ test.each(
       for (let position = 0; position < 3; position++)
         batch.add({ token: 31 * position, position, sequence: 0, wantsLogits: true }, adapter);
       for (let position = 0; position < others; position++)
-        batch.add({ token: 7, position, sequence: 1, wantsLogits: false });
+        batch.add({ token: 7, position, sequence: 1, wantsLogits: true });
       const rows = decoder.run(batch);
       for (const sequence of [0, 1]) decoder.forget(sequence, 0);
       return [0, 1, 2].map((row) => rows.row(row).slice());
