@@ -2,8 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeGguf } from '@trainyard/native';
-import { architectureMetadata, TINY_ARCHITECTURES, tinyTensors, writeTinyGguf } from '@trainyard/transformer/testing';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DecoderBatch } from '../batch/decoder-batch.ts';
 import { PagedDecoder } from '../batch/paged-decoder.ts';
@@ -82,13 +81,4 @@ test('a sequence goes back to an earlier token, and pages of a forgotten one lea
   decoder.forget(0, 0);
   decoder.forget(1, 0);
   expect(whole(2, TOKENS)).toEqual(expected);
-});
-
-test('without a layer with a convolution its stated size takes no memory', () => {
-  const onlyAttention = join(directory, 'only-attention.gguf');
-  const architecture = { ...TINY_ARCHITECTURES.lfm2, convolution: { size: 3, layers: [] } };
-  const metadata = { ...architectureMetadata(architecture), 'lfm2.shortconv.l_cache': { u64: 2n ** 50n } };
-  writeGguf(onlyAttention, metadata, tinyTensors(architecture));
-  const options = { capacityTokens: 64, maxSequences: 1, batchTokens: 16, numThreads: 1 };
-  expect(() => PagedDecoder.open(onlyAttention, options).close()).not.toThrow();
 });

@@ -26,8 +26,7 @@ export class ConvolutionInputs {
 
   constructor({ convolution, hiddenSize, numLayers }: Architecture, tables: PageTables, numCells: number) {
     this.#tables = tables;
-    // Only the weights of a layer prove a size.
-    this.#size = convolution === null || convolution.layers.length === 0 ? 0 : convolution.size;
+    this.#size = convolution?.size ?? 0;
     this.#width = hiddenSize;
     this.#layers = Array.from({ length: numLayers }, (_, layer) =>
       convolution?.layers.includes(layer) ? sharedFloats(numCells * hiddenSize) : null,
