@@ -11,9 +11,10 @@ import {
 import { ROOT } from '../serving/peers/model-files.ts';
 import type { Log } from '../serving/peers/peer.ts';
 import { ensureTcmalloc } from '../serving/peers/tcmalloc.ts';
+import { openMpOf } from '../serving/peers/vllm.ts';
 
-/** Options of pip: the requirements are complete. */
-const PIP_OPTIONS = ['--no-deps', '--only-binary=:all:', '--no-compile'];
+/** The requirements are complete. */
+const PIP_OPTIONS = ['--no-deps', '--only-binary=:all:'];
 
 /** Creates the environment with TRL and peft if it is missing (0.6 GB, next to PyTorch's 2.2 GB). @returns its Python */
 export async function ensureLoopEnvironment(log: Log): Promise<string> {
@@ -36,7 +37,7 @@ export async function ensureLoopEnvironment(log: Log): Promise<string> {
 
 /** Environment variables for PyTorch on all cores, as its tuning guide advises: Intel's OpenMP and tcmalloc. */
 export async function torchVariables(python: string, log: Log): Promise<Record<string, string>> {
-  const openMp = process.arch === 'x64' ? [join(dirname(dirname(python)), 'lib/libiomp5.so')] : [];
+  const openMp = process.arch === 'x64' ? [openMpOf(python)] : [];
   return {
     LD_PRELOAD: [await ensureTcmalloc(log), ...openMp].join(':'),
     OMP_NUM_THREADS: String(availableParallelism()),

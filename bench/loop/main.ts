@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from '../machine.ts';
 import { markdownTable } from '../markdown-table.ts';
 import { median } from '../percentile.ts';
+import { threeDigits } from '../three-digits.ts';
 import { FULL, type LoopKind, type LoopStep, requireWork, SHORT } from './loop-work.ts';
 import { trainyardLoop } from './trainyard-loop.ts';
 import { trlLoop } from './trl-loop.ts';
@@ -87,7 +88,7 @@ async function measureLoop(kind: LoopKind, pass: number): Promise<void> {
 
 function line(step: LoopStep): string {
   const gap = step.meanGap === null ? '' : `, sampler and trainer differ by ${step.meanGap.toExponential(1)} nats`;
-  return `${seconds(step.total)} s (sampling ${seconds(step.sampling)}, training ${seconds(step.training)}, publishing ${seconds(step.publishing)}, waiting ${seconds(step.waiting)}), ${step.promptTokens} prompt tokens, ${step.sampledTokens} sampled${gap}`;
+  return `${threeDigits(step.total)} s (sampling ${threeDigits(step.sampling)}, training ${threeDigits(step.training)}, publishing ${threeDigits(step.publishing)}, waiting ${threeDigits(step.waiting)}), ${step.promptTokens} prompt tokens, ${step.sampledTokens} sampled${gap}`;
 }
 
 function printTables(): void {
@@ -95,7 +96,7 @@ function printTables(): void {
   const rows = [...measured].map(([{ name }, steps]) => {
     const part = (read: (step: LoopStep) => number): string => {
       const value = median(steps.map(read));
-      return `${seconds(value)} (${((100 * value) / median(steps.map(({ total }) => total))).toFixed(0)} %)`;
+      return `${threeDigits(value)} (${((100 * value) / median(steps.map(({ total }) => total))).toFixed(0)} %)`;
     };
     return [
       name,
@@ -120,11 +121,7 @@ function printTables(): void {
 }
 
 function spread(totals_: readonly number[]): string {
-  return `${seconds(median(totals_))} (${seconds(Math.min(...totals_))}–${seconds(Math.max(...totals_))})`;
-}
-
-function seconds(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+  return `${threeDigits(median(totals_))} (${threeDigits(Math.min(...totals_))}–${threeDigits(Math.max(...totals_))})`;
 }
 
 function refuse(message: string): never {

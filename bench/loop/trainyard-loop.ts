@@ -4,6 +4,7 @@ import { gatherGroup } from '@trainyard/sdk/rollouts';
 import { ownService } from '../../scripts/own-service.ts';
 import type { Log } from '../serving/peers/peer.ts';
 import { type Precision, serviceSettings } from '../serving/peers/trainyard.ts';
+import { shownVariables } from '../settings-environment.ts';
 import { type LoopKind, type LoopStep, type LoopWork, promptsOf, rewardOf, waitingOf } from './loop-work.ts';
 
 /** A service of this repository: one process samples and trains. */
@@ -19,9 +20,7 @@ export function trainyardLoop(precision: Precision, settings: readonly string[],
         const base = (await client.servedModels.list()).data.find(({ parent }) => parent === null)!.id;
         const model = await client.models.register({ project: 'bench', name: 'loop', base_model: base });
         return {
-          settings: Object.entries(environment)
-            .map(([name, value]) => `${name}=${value}`)
-            .join(' '),
+          settings: shownVariables(environment),
           step: async (index) => await step(client, model, work, index),
           close: () => service.close(),
         };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { JsonLinesProcess } from '../json-lines-process.ts';
 import { huggingFaceModel } from '../serving/peers/model-files.ts';
 import type { Log } from '../serving/peers/peer.ts';
+import { shownVariables } from '../settings-environment.ts';
 import { ensureLoopEnvironment, torchVariables } from './loop-environment.ts';
 import { type LoopKind, type LoopStep, promptsOf, waitingOf } from './loop-work.ts';
 
@@ -30,9 +31,7 @@ export function trlLoop(log: Log): LoopKind {
       const prompts = Array.from({ length: MOST_STEPS }, (_, index) => promptsOf(work, index));
       const { ready } = (await trl.ask({ ...work, prompts })) as { ready: string };
       return {
-        settings: `${ready}: ${Object.entries(variables)
-          .map(([name, value]) => `${name}=${value}`)
-          .join(' ')}`,
+        settings: `${ready}: ${shownVariables(variables)}`,
         // Its data set has the prompts in order, so the index is not used.
         step: async () => {
           const step = (await trl.ask({})) as Omit<LoopStep, 'training' | 'publishing' | 'waiting' | 'meanGap'>;

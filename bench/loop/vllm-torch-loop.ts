@@ -9,6 +9,7 @@ import { JsonLinesProcess } from '../json-lines-process.ts';
 import { huggingFaceModel, ROOT } from '../serving/peers/model-files.ts';
 import type { Log } from '../serving/peers/peer.ts';
 import { loraFlags, startVllm } from '../serving/peers/vllm.ts';
+import { shownVariables } from '../settings-environment.ts';
 import { ensureLoopEnvironment, torchVariables } from './loop-environment.ts';
 import { type LoopKind, type LoopStep, type LoopWork, promptsOf, rewardOf, waitingOf } from './loop-work.ts';
 
@@ -65,9 +66,7 @@ class VllmTorchLoop {
       const variables = await torchVariables(python, log);
       const torch = new JsonLinesProcess(python, args, variables);
       const { ready } = (await torch.answer()) as { ready: string };
-      const settings = `${vllm.settings}; PyTorch ${ready}: ${Object.entries(variables)
-        .map(([name, value]) => `${name}=${value}`)
-        .join(' ')}`;
+      const settings = `${vllm.settings}; PyTorch ${ready}: ${shownVariables(variables)}`;
       return new VllmTorchLoop({ form, work, vllm: vllm.process, torch, settings });
     } catch (error) {
       vllm.process.kill();

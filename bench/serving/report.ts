@@ -1,5 +1,6 @@
 import { markdownTable } from '../markdown-table.ts';
 import { median, percentile } from '../percentile.ts';
+import { threeDigits } from '../three-digits.ts';
 import type { Measurement } from './measure.ts';
 import type { Workload } from './workloads.ts';
 
@@ -26,7 +27,7 @@ export function renderReport(outcomes: readonly WorkloadOutcomes[], ours: readon
   const figures = outcomes.map(({ workload, byServer }) => [
     workload.figure === undefined ? workload.name : `${workload.name}, ms`,
     ...servers.map((server) => figureOf(workload, byServer.get(server))),
-    format(Math.max(0, ...[...byServer.values()].flatMap(({ measurements }) => measurements.map(strangers)))),
+    threeDigits(Math.max(0, ...[...byServer.values()].flatMap(({ measurements }) => measurements.map(strangers)))),
   ]);
   const ratios = outcomes.map(({ workload, byServer }) => [
     workload.name,
@@ -115,7 +116,7 @@ function ratio({ figure }: Pick<Workload, 'figure'>, first: Outcome | undefined,
 function costsOf(measurements: readonly Measurement[]): string[] {
   const of = (read: (measurement: Measurement) => number | null): string => {
     const values = measurements.map(read);
-    return values.includes(null) || values.includes(Number.NaN) ? '–' : format(median(values.map(Number)));
+    return values.includes(null) || values.includes(Number.NaN) ? '–' : threeDigits(median(values.map(Number)));
   };
   return [
     of(firstToken),
@@ -137,10 +138,6 @@ const firstToken = ({ firstTokenMs }: Measurement): number => percentile(firstTo
 /** Median, and the range of several rounds. */
 function spread(values: readonly number[]): string {
   if (values.length === 0) return '–';
-  if (values.length === 1) return format(values[0]!);
-  return `${format(median(values))} (${format(Math.min(...values))}–${format(Math.max(...values))})`;
-}
-
-function format(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+  if (values.length === 1) return threeDigits(values[0]!);
+  return `${threeDigits(median(values))} (${threeDigits(Math.min(...values))}–${threeDigits(Math.max(...values))})`;
 }

@@ -3,7 +3,7 @@ import { Trainyard } from '@trainyard/sdk';
 import { ensureModel, libraryDirectory, ONEDNN, wheelSource } from '../../../scripts/lib/model-source.mjs';
 import { ownService } from '../../../scripts/own-service.ts';
 import { publishAdapter } from '../../inference.ts';
-import { settingsEnvironment } from '../../settings-environment.ts';
+import { settingsEnvironment, shownVariables } from '../../settings-environment.ts';
 import { localPortOf, openClient } from '../server-under-test.ts';
 import { ROOT } from './model-files.ts';
 import type { Log, Peer } from './peer.ts';
@@ -35,9 +35,7 @@ export function trainyardPeer(precision: Precision, settings: readonly string[],
           model,
           adapters,
           localPort: localPortOf(service.url),
-          settings: Object.entries(environment)
-            .map(([name, value]) => `${name}=${value}`)
-            .join(' '),
+          settings: shownVariables(environment),
           stop: () => service.close(),
         };
       } catch (error) {

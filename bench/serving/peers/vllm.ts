@@ -5,6 +5,7 @@ import { DEFAULT_LORA_CONFIG } from '@trainyard/trainer';
 
 import { freePort } from '../../../lab/free-port.mjs';
 import { installVllm, VllmProcess } from '../../../lab/vllm/vllm-process.mjs';
+import { shownVariables } from '../../settings-environment.ts';
 import { localPortOf, openClient } from '../server-under-test.ts';
 import { huggingFaceModel, newAdapter, PEERS_FOLDER, ROOT } from './model-files.ts';
 import type { Log, Peer } from './peer.ts';
@@ -76,12 +77,11 @@ export async function startVllm(options: {
   const process = new VllmProcess({ python, modelFolder, port: await freePort(), logFile, flags, environment });
   log('starting vLLM (about two minutes, at first more)');
   await process.start();
-  const variables = Object.entries(environment).map(([variable, value]) => `${variable}=${value}`);
-  return { process, settings: [...variables, ...process.options.args].join(' ') };
+  return { process, settings: [shownVariables(environment), ...process.options.args].join(' ') };
 }
 
 /** Intel's OpenMP from the wheel `intel-openmp`. */
-function openMpOf(python: string): string {
+export function openMpOf(python: string): string {
   return join(dirname(dirname(python)), 'lib/libiomp5.so');
 }
 
