@@ -7,6 +7,7 @@ export {
   layerKind,
   linearDims,
   linearNames,
+  linearsByLayer,
   linearsIn,
   storedLinears,
   type LongRope,
@@ -35,6 +36,7 @@ export {
   expertsIn,
   ROUTER_BIAS,
   ROUTER_TENSOR,
+  routingParameters,
   scoreGradient,
   slotsByExpert,
   type ExpertMatrix,
@@ -77,6 +79,7 @@ export {
   type ModuleShape,
   type PatternEntry,
 } from './model/lora-modules.ts';
+export { numberSetting } from './model/number-setting.ts';
 export { GGUF_LINEARS, ggufLinear } from './model/gguf-linears.ts';
 export {
   MatrixReader,

@@ -63,7 +63,6 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['lfm2', 'q4_0', WIDE],
     ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
     ['qwen3moe', 'bf16', { experts: EXPERTS }],
-    ['qwen3moe', 'f32', { experts: { ...EXPERTS, denseLayers: [0, 1] } }],
     ['gpt-oss', 'q8_0', {}],
     ['granitemoe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, hasSharedFeedForward: true } }],
   ];

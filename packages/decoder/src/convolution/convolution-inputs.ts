@@ -1,4 +1,4 @@
-import { type Architecture, convolutionParts, convolve, sharedFloats } from '@trainyard/transformer';
+import { type Architecture, convolutionParts, convolve, hasConvolution, sharedFloats } from '@trainyard/transformer';
 import { PAGE_TOKENS } from '../attention/page-format.ts';
 import type { PageCopy, PageTables } from '../attention/page-tables.ts';
 
@@ -24,12 +24,13 @@ export class ConvolutionInputs {
   readonly #cells: Int32Array;
   readonly #sum: Float64Array;
 
-  constructor({ convolution, hiddenSize, numLayers }: Architecture, tables: PageTables, numCells: number) {
+  constructor(architecture: Architecture, tables: PageTables, numCells: number) {
+    const { convolution, hiddenSize, numLayers } = architecture;
     this.#tables = tables;
     this.#size = convolution?.size ?? 0;
     this.#width = hiddenSize;
     this.#layers = Array.from({ length: numLayers }, (_, layer) =>
-      convolution?.layers.includes(layer) ? sharedFloats(numCells * hiddenSize) : null,
+      hasConvolution(architecture, layer) ? sharedFloats(numCells * hiddenSize) : null,
     );
     this.#cells = new Int32Array(this.#size);
     this.#sum = new Float64Array(hiddenSize);

@@ -16,9 +16,9 @@ const TILE_ROWS = 64;
  */
 const IDLE_ROWS = 64;
 
-/** Default number kept for finished sequences, which hold the idle cells. */
-export function shelfTokensOf(capacityTokens: number): number {
-  return Math.ceil(capacityTokens / 4);
+/** Default number kept for finished sequences, which hold the idle cells. A recurrent state cannot be moved by cells. */
+export function shelfTokensOf(capacityTokens: number, hasRecurrentState: boolean): number {
+  return hasRecurrentState ? 0 : Math.ceil(capacityTokens / 4);
 }
 
 /**
@@ -69,7 +69,7 @@ export class LlamaRunner implements ModelRunner {
     this.batchTokens = this.#context.batchTokens;
     this.#cells = new CellShelf(this.#context, {
       spareSequence: this.#companion,
-      shelfTokens: model.hasRecurrentState ? 0 : shelfTokensOf(this.capacityTokens),
+      shelfTokens: shelfTokensOf(this.capacityTokens, model.hasRecurrentState),
       idleRows: IDLE_ROWS,
     });
   }

@@ -40,15 +40,24 @@ const LLAMA = { runner: 'llama', path: '', cachePrecision: 'f16', flashAttention
 const MEGABYTES_PER_TOKEN = 0.04608;
 
 test('a cache has as many tokens as are asked for, 16,384 by default, and pages for each sequence', () => {
-  const some = cacheSize(GRAPHS, METADATA, { capacityTokens: 1000, maxSequences: 8 });
+  const some = cacheSize(
+    GRAPHS,
+    { metadata: METADATA, hasRecurrentState: false },
+    { capacityTokens: 1000, maxSequences: 8 },
+  );
   expect(some).toEqual({ capacityTokens: 1000, contextLength: 1000, sizeBytes: (62 + 15) * 16 * 46_080 });
-  expect(cacheSize(LLAMA, METADATA, { capacityTokens: 1000, maxSequences: 8 })).toEqual({
+  expect(
+    cacheSize(LLAMA, { metadata: METADATA, hasRecurrentState: false }, { capacityTokens: 1000, maxSequences: 8 }),
+  ).toEqual({
     capacityTokens: 1000,
     contextLength: 1023,
     // A quarter as many may be on the shelf.
     sizeBytes: (1024 + 256) * 23_040,
   });
-  expect(cacheSize(GRAPHS, METADATA, { capacityTokens: null, maxSequences: 8 }).capacityTokens).toBe(16_384);
+  expect(
+    cacheSize(GRAPHS, { metadata: METADATA, hasRecurrentState: false }, { capacityTokens: null, maxSequences: 8 })
+      .capacityTokens,
+  ).toBe(16_384);
 });
 
 test('llama.cpp keeps the cache of a model with two sets of rope factors within the context of the short ones', () => {
@@ -59,7 +68,11 @@ test('llama.cpp keeps the cache of a model with two sets of rope factors within 
     ['phi3.rope.scaling.original_context_length', 4096 as never],
   ]);
   const tokensOf = (served: typeof GRAPHS | typeof LLAMA, cacheBytes: number | null) =>
-    cacheSize(served, phi3, { capacityTokens: null, cacheBytes, maxSequences: 8 }).capacityTokens;
+    cacheSize(
+      served,
+      { metadata: phi3, hasRecurrentState: false },
+      { capacityTokens: null, cacheBytes, maxSequences: 8 },
+    ).capacityTokens;
   expect([tokensOf(LLAMA, null), tokensOf(LLAMA, 4e9), tokensOf(GRAPHS, null)]).toEqual([4096, 4096, 16_384]);
 });
 
@@ -70,27 +83,42 @@ test('our decoder keeps inputs of convolutions for each token, llama.cpp only th
     ['x.shortconv.l_cache', 3 as never],
   ]);
   const bytesOf = (served: typeof GRAPHS | typeof LLAMA) => {
-    const { sizeBytes } = cacheSize(served, lfm2, { capacityTokens: 1000, maxSequences: 8 });
+    const { sizeBytes } = cacheSize(
+      served,
+      { metadata: lfm2, hasRecurrentState: true },
+      { capacityTokens: 1000, maxSequences: 8 },
+    );
     return sizeBytes;
   };
   expect(bytesOf(GRAPHS)).toBe((62 + 15) * 16 * 4 * (2 * 3 * 64 + 3 * 576));
-  expect(bytesOf(LLAMA)).toBe((1024 + 256) * 2 * 2 * 3 * 64);
+  // Nothing is on a shelf.
+  expect(bytesOf(LLAMA)).toBe(1024 * 2 * 2 * 3 * 64);
 });
 
 test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $runner', (served) => {
   for (const megabytes of [30, 50, 77, 400, 1000]) {
     const limits = { capacityTokens: null, cacheBytes: megabytes * 1e6, maxSequences: 8 };
-    const { capacityTokens, sizeBytes } = cacheSize(served, METADATA, limits);
+    const { capacityTokens, sizeBytes } = cacheSize(served, { metadata: METADATA, hasRecurrentState: false }, limits);
     expect(sizeBytes).toBeLessThanOrEqual(megabytes * 1e6);
     expect(sizeBytes).toBeGreaterThan((megabytes - 600 * MEGABYTES_PER_TOKEN) * 1e6);
     // The smaller of two limits applies.
-    const both = cacheSize(served, METADATA, { ...limits, capacityTokens: 300 });
+    const both = cacheSize(
+      served,
+      { metadata: METADATA, hasRecurrentState: false },
+      { ...limits, capacityTokens: 300 },
+    );
     expect(both.capacityTokens).toBe(Math.min(300, capacityTokens));
   }
 });
 
 test('bytes for less than 256 tokens are refused with the needed bytes', () => {
-  expect(() => cacheSize(GRAPHS, METADATA, { capacityTokens: null, cacheBytes: 50e6, maxSequences: 128 })).toThrow(
+  expect(() =>
+    cacheSize(
+      GRAPHS,
+      { metadata: METADATA, hasRecurrentState: false },
+      { capacityTokens: null, cacheBytes: 50e6, maxSequences: 128 },
+    ),
+  ).toThrow(
     'a cache of 50 MB holds fewer than 256 tokens of this model with 128 sequences: it needs 200 MB (raise --cache-megabytes, or lower --max-sequences)',
   );
 });

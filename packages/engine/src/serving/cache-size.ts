@@ -1,5 +1,6 @@
 import type { GgufValue } from '@trainyard/native';
 import { PagedAttention } from '@trainyard/decoder';
+import { numberSetting } from '@trainyard/transformer';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { Computation } from './served-file.ts';
 
@@ -14,11 +15,18 @@ export interface CacheLimits {
   readonly maxSequences: number;
 }
 
+export interface CachedModel {
+  /** Metadata of the served file. */
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  /** True if llama.cpp keeps a state of the last token only. */
+  readonly hasRecurrentState: boolean;
+}
+
 export interface CacheSize {
   readonly capacityTokens: number;
   /** Per sequence. */
   readonly contextLength: number;
-  /** Maximum size; with llama.cpp including the runner's shelf, a quarter as much. */
+  /** Maximum size; with llama.cpp including the runner's shelf, a quarter as much, unless a state is recurrent. */
   readonly sizeBytes: number;
 }
 
@@ -29,12 +37,11 @@ const MIN_CAPACITY_TOKENS = 256;
 const CELL_BLOCK = 256;
 
 /**
- * @param metadata of the served file
  * @throws {RangeError} if the bytes hold too few tokens, with the bytes needed
  */
 export function cacheSize(
   served: Computation,
-  metadata: ReadonlyMap<string, GgufValue>,
+  { metadata, hasRecurrentState }: CachedModel,
   { capacityTokens, cacheBytes = null, maxSequences }: CacheLimits,
 ): CacheSize {
   const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
@@ -48,7 +55,7 @@ export function cacheSize(
         ? PagedAttention.numCells({ capacityTokens: tokens, maxSequences })
         : CELL_BLOCK * Math.ceil(tokens / CELL_BLOCK);
     const contextLength = served.runner === 'graphs' ? tokens : numCells - 1;
-    const numShelved = served.runner === 'graphs' ? 0 : shelfTokensOf(numCells);
+    const numShelved = served.runner === 'graphs' ? 0 : shelfTokensOf(numCells, hasRecurrentState);
     return { capacityTokens: tokens, contextLength, sizeBytes: (numCells + numShelved) * bytesPerToken };
   };
   if (cacheBytes === null) return sizeOf(capacityTokens ?? DEFAULT_CAPACITY_TOKENS);
@@ -73,7 +80,7 @@ export function cacheSize(
 function shortContextCells(metadata: ReadonlyMap<string, GgufValue>): number {
   if (metadata.get('general.architecture') !== 'phi3' || !metadata.has('phi3.rope.scaling.attn_factor'))
     return Infinity;
-  return Number(metadata.get('phi3.rope.scaling.original_context_length') ?? Infinity);
+  return numberSetting(metadata.get('phi3.rope.scaling.original_context_length')) ?? Infinity;
 }
 
 /** Inputs of convolutions per token, which our decoder keeps with keys and values; llama.cpp keeps the last of a sequence. */
@@ -82,17 +89,14 @@ function convolutionInputs(metadata: ReadonlyMap<string, GgufValue>): number {
   const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);
   if (!metadata.has(`${architecture}.shortconv.l_cache`) || !Array.isArray(byLayer)) return 0;
   const numLayers = byLayer.filter((heads) => Number(heads) === 0).length;
-  return numLayers * Number(metadata.get(`${architecture}.embedding_length`) ?? 0);
+  return numLayers * (numberSetting(metadata.get(`${architecture}.embedding_length`)) ?? 0);
 }
 
 /** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */
 export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const architecture = String(metadata.get('general.architecture'));
   const number = (key: string): number | null => {
-    const stated = metadata.get(`${architecture}.${key}`);
-    // As `readArchitecture` reads it: some files repeat a number for each layer.
-    const value = Array.isArray(stated) && new Set(stated).size === 1 ? stated[0] : stated;
-    return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null;
+    return numberSetting(metadata.get(`${architecture}.${key}`));
   };
   const numHeads = number('attention.head_count') ?? 1;
   const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);

@@ -6,6 +6,7 @@ import {
   type Architecture,
   contextLimit,
   readArchitecture,
+  routingParameters,
   type WeightsMode,
   weightsModeOf,
   type WeightsSetting,
@@ -55,8 +56,10 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
   using file = GgufFile.open(served.path);
   const { metadata } = file;
   const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
-  const { contextLength, sizeBytes } = cacheSize(served, metadata, options);
+  const { vocabSize, hasRecurrentState } = vocabulary;
+  const { contextLength, sizeBytes } = cacheSize(served, { metadata, hasRecurrentState }, options);
   const mode = weightsModeOf(options.weights ?? 'resident', file);
+  const architecture = served.runner === 'graphs' ? readArchitecture(file) : null;
   const heads = metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1;
   const numHeads = Math.max(...(Array.isArray(heads) ? heads : [heads]).map(Number));
   const hasScores = served.runner === 'llama' && !served.flashAttention;
@@ -65,13 +68,12 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
     contextLength: Math.min(contextLimit(file), contextLength),
     memory: {
       weightBytes:
-        served.runner === 'llama'
+        architecture === null || served.runner === 'llama'
           ? statSync(served.path).size
-          : graphWeightBytes(file, readArchitecture(file), { matrices: served.matrices, mode }),
+          : graphWeightBytes(file, architecture, { matrices: served.matrices, mode }),
       cacheBytes: sizeBytes,
       processBytes:
-        RUNTIME_BYTES +
-        vocabulary.vocabSize * LOGIT_BYTES_PER_TOKEN +
+        processBytes({ vocabSize, experts: null, hiddenSize: 0, ...architecture }) +
         (hasScores ? numHeads * contextLength * SCORE_BYTES_PER_CELL : 0),
     },
   };
@@ -80,22 +82,22 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
 /** Memory of the process of a model of the graphs in single precision, without keys and values, bytes. */
 export function leastSamplingBytes(file: GgufFile): Readonly<Record<WeightsMode, number>> {
   const architecture = readArchitecture(file);
-  const others = RUNTIME_BYTES + architecture.vocabSize * LOGIT_BYTES_PER_TOKEN;
-  const weightBytes = (mode: WeightsMode) => graphWeightBytes(file, architecture, { matrices: 'f32', mode });
-  return { resident: others + weightBytes('resident'), streamed: others + weightBytes('streamed') };
+  const bytesIn = (mode: WeightsMode) =>
+    processBytes(architecture) + graphWeightBytes(file, architecture, { matrices: 'f32', mode });
+  return { resident: bytesIn('resident'), streamed: bytesIn('streamed') };
 }
 
-/** Routers, which are in memory also if experts are not, and the rows of a batch by expert. */
-function routingBytes({ hiddenSize, numLayers, experts }: Architecture): number {
-  if (experts === null) return 0;
-  const rowWidth = experts.used * (2 * hiddenSize + 3 * experts.feedForwardSize);
-  return 4 * (hiddenSize * experts.count * numLayers + BATCH_TOKENS * rowWidth);
+/** Runtime, logits, and the rows of a batch by expert. */
+function processBytes({ vocabSize, hiddenSize, experts }: Pick<Architecture, 'vocabSize' | 'hiddenSize' | 'experts'>) {
+  const expertWidth =
+    experts === null ? 0 : experts.count + experts.used * (2 * hiddenSize + 3 * experts.feedForwardSize);
+  return RUNTIME_BYTES + vocabSize * LOGIT_BYTES_PER_TOKEN + 4 * BATCH_TOKENS * expertWidth;
 }
 
 /**
- * Streamed, only quantised weights for batches of few rows, and parts of experts. In single precision all weights,
- * plus quantised ones for batches of few rows; an embedding that is also the head exists twice. In bf16 everything but
- * the embedding takes half.
+ * Streamed, only quantised weights for batches of few rows, and routers and biases of experts. In single precision
+ * all weights, plus quantised ones for batches of few rows; an embedding that is also the head exists twice. In bf16
+ * everything but the embedding takes half.
  */
 function graphWeightBytes(
   file: GgufFile,
@@ -103,12 +105,12 @@ function graphWeightBytes(
   { matrices, mode }: { readonly matrices: 'f32' | 'bf16'; readonly mode: WeightsMode },
 ): number {
   const { tensors } = file;
-  if (matrices === 'f32' && mode === 'streamed')
-    return QuantisedWeights.bytesOf(file, architecture) + routingBytes(architecture);
+  const quantised = matrices === 'f32' ? QuantisedWeights.bytesOf(file, architecture) : 0;
+  if (matrices === 'f32' && mode === 'streamed') return quantised + 4 * routingParameters(architecture);
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const embedding = sizeOf('token_embd.weight');
   const head = tensors.has('output.weight') ? 0 : embedding;
   const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), head);
   if (matrices === 'bf16') return embedding + (all - embedding) / 2;
-  return all + QuantisedWeights.bytesOf(file, architecture);
+  return all + quantised;
 }

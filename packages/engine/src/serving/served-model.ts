@@ -63,7 +63,8 @@ export class ServedModel implements Disposable {
   openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
     const served = this.#file;
     using file = GgufFile.open(served.path);
-    const { capacityTokens } = cacheSize(served, file.metadata, limits);
+    const { hasRecurrentState } = this.vocabulary;
+    const { capacityTokens } = cacheSize(served, { metadata: file.metadata, hasRecurrentState }, limits);
     const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
     if (served.runner === 'graphs') {
       const { oneDnnPath } = this.#options;

@@ -183,9 +183,8 @@ const EMPTY = sharedFloats(0);
 const NONE = { q: EMPTY, k: EMPTY, v: EMPTY, bcx: EMPTY, u: EMPTY, o: EMPTY, x2: EMPTY, gate: EMPTY, up: EMPTY };
 
 /** Largest width of gate and up per token. */
-function feedForwardWidth({ experts, feedForwardSize, numLayers }: Architecture): number {
+function feedForwardWidth({ experts, feedForwardSize }: Architecture): number {
   if (experts === null) return feedForwardSize;
   const ofExperts = experts.used * experts.feedForwardSize;
-  if (experts.denseLayers.length === 0) return ofExperts;
-  return experts.denseLayers.length === numLayers ? feedForwardSize : Math.max(ofExperts, feedForwardSize);
+  return experts.denseLayers.length === 0 ? ofExperts : Math.max(ofExperts, feedForwardSize);
 }

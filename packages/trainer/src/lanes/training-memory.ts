@@ -9,6 +9,7 @@ import {
   type ProjectionName,
   projectionDims,
   projectionsIn,
+  routingParameters,
   type WeightsMode,
   Workspace,
 } from '@trainyard/transformer';
@@ -58,18 +59,14 @@ export function trainingMemory(
   const layers = Array.from({ length: architecture.numLayers }, (_, layer) => layer);
   const adapterParameters = sumOf(loraShapes(architecture, lora), ({ dims }) => dims[0] * dims[1]);
   const matrices = sumOf(layers, (layer) => matrixBytes(architecture, lora, projectionsIn(architecture, layer)));
-  const routers = sumOf(layers, (layer) => {
-    const experts = expertsIn(architecture, layer);
-    if (experts === null) return 0;
-    const biases = experts.hasBiases ? 2 * experts.feedForwardSize + hiddenSize : 0;
-    return 4 * experts.count * (hiddenSize + biases);
-  });
-  const temporaries = 4 * TEMPORARY_ROWS * (widestFeedForward(architecture) + hiddenSize) * numLanes;
+  const temporaries = 4 * TEMPORARY_ROWS * (architecture.feedForwardSize + hiddenSize) * numLanes;
   const headBytes = isStreamed ? 4 * SCRATCH_SLACK * Math.min(vocabSize * hiddenSize, MAX_PART_VALUES) * numLanes : 0;
   const expertBytes = architecture.experts === null ? 0 : 4 * expertParameters(architecture);
   const experts = sumOf(layers, (layer) => expertBytes * (expertsIn(architecture, layer)?.count ?? 0));
   return {
-    weightBytes: routers + (isStreamed ? 0 : matrices + experts + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2)),
+    weightBytes:
+      4 * routingParameters(architecture) +
+      (isStreamed ? 0 : matrices + experts + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2)),
     rowBytes:
       activationBytes(architecture, numTokens, numLanes, options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES) +
       4 * adapterParameters * numLanes +
@@ -101,12 +98,6 @@ function matrixBytes(architecture: Architecture, lora: LoraConfig, names: readon
     return 4 * out * (inner + lowWidth(inputOf(projection), lora));
   });
 }
-
-/** Width of dense feed-forwards, or of one expert if there are none. */
-const widestFeedForward = ({ experts, feedForwardSize }: Architecture): number =>
-  experts === null || experts.denseLayers.length > 0 || experts.hasSharedFeedForward
-    ? feedForwardSize
-    : experts.feedForwardSize;
 
 const sumOf = <Item>(items: readonly Item[], sizeOf: (item: Item) => number): number =>
   items.reduce((sum, item) => sum + sizeOf(item), 0);

@@ -230,6 +230,16 @@ test.each<[string, () => void, RegExp]>([
     /`partial_rotary_factor` of 0\.625 rotates 5 of 8 dimensions, not an even number/,
   ],
   [
+    'convolutions in all layers',
+    () => change('config.json', { model_type: 'lfm2', architectures: null, layer_types: ['conv', 'conv'] }),
+    /models with convolutions in all layers are not supported/,
+  ],
+  [
+    'a mixture of experts without experts',
+    () => change('config.json', { model_type: 'qwen3_moe', architectures: null, mlp_only_layers: [0, 1] }),
+    /mixtures of experts without a layer of experts are not supported/,
+  ],
+  [
     'no number of layers',
     () => change('config.json', { num_hidden_layers: null }),
     /`num_hidden_layers` in config\.json must be a whole number from 1 to 512, got nothing/,

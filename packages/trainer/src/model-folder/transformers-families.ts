@@ -336,17 +336,23 @@ function lfm2FeedForwardSize(fields: Fields): number {
 function convolutionOf(fields: Fields, numLayers: number): Convolution {
   if (flag(fields, 'conv_bias')) throw unsupportedFolder('convolutions with biases (`conv_bias`) are not supported');
   const [types, attention] = [fields['layer_types'], fields['full_attn_idxs']];
-  const layers = Array.from({ length: numLayers }, (_, layer) => layer);
+  const numbers = Array.from({ length: numLayers }, (_, layer) => layer);
   const isList = (value: unknown, isItem: (item: unknown) => boolean): value is unknown[] =>
     Array.isArray(value) && value.every(isItem);
   const size = whole(fields, 'conv_L_cache', [2, MAX_CONVOLUTION_SIZE], 3);
   if (isList(types, (type) => type === 'conv' || type === 'full_attention') && types.length === numLayers)
-    return { size, layers: layers.filter((layer) => types[layer] === 'conv') };
+    return withAttention({ size, layers: numbers.filter((layer) => types[layer] === 'conv') }, numLayers);
   if ((types ?? null) !== null)
     throw invalid('layer_types', `\`conv\` or \`full_attention\` for each of ${numLayers} layers`, types);
-  if (!isList(attention, (layer) => layers.includes(layer as number)))
+  if (!isList(attention, (layer) => numbers.includes(layer as number)))
     throw invalid('full_attn_idxs', `a list of layers from 0 to ${numLayers - 1}`, attention);
-  return { size, layers: layers.filter((layer) => !attention.includes(layer)) };
+  return withAttention({ size, layers: numbers.filter((layer) => !attention.includes(layer)) }, numLayers);
+}
+
+function withAttention(convolution: Convolution, numLayers: number): Convolution {
+  if (convolution.layers.length === numLayers)
+    throw unsupportedFolder('models with convolutions in all layers are not supported');
+  return convolution;
 }
 
 /** GGUF has no setting for other layers. */
@@ -400,6 +406,11 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
   const dense = fields['mlp_only_layers'] ?? [];
   if (!Array.isArray(dense) || !dense.every((layer) => Number.isSafeInteger(layer)))
     throw invalid('mlp_only_layers', 'a list of layers', dense);
+  const denseLayers = Array.from({ length: numLayers }, (_, layer) => layer).filter(
+    (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
+  );
+  if (denseLayers.length === numLayers)
+    throw unsupportedFolder('mixtures of experts without a layer of experts are not supported');
   return {
     count,
     used: whole(fields, 'num_experts_per_tok', [1, count], 8),
@@ -407,9 +418,7 @@ function expertsOf(fields: Fields, numLayers: number): Experts {
     normalisesShares: flag(fields, 'norm_topk_prob'),
     hasSharedFeedForward: false,
     hasBiases: false,
-    denseLayers: Array.from({ length: numLayers }, (_, layer) => layer).filter(
-      (layer) => dense.includes(layer) || (layer + 1) % step !== 0,
-    ),
+    denseLayers,
   };
 }
 

@@ -24,6 +24,7 @@ import {
 import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { ggufLinear } from './gguf-linears.ts';
+import { numberSetting } from './number-setting.ts';
 import { type Convolution, CONVOLUTION_TENSOR, hasConvolution, MAX_CONVOLUTION_SIZE } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
@@ -133,13 +134,19 @@ export const addsPlainOutputs = ({ norms, residualScale, hasSinks }: Architectur
 /** Dimensions of a head that rope rotates. */
 export const numRotated = ({ rotatedSize, headSize }: Architecture): number => rotatedSize ?? headSize;
 
-/** Linear layers of a block, in its order. */
-export const linearNames = (architecture: LinearTraits): readonly LinearName[] => {
-  const { experts } = architecture;
-  return experts === null || experts.denseLayers.length > 0 ? linearsOfDense(architecture) : ATTENTION_LINEAR_NAMES;
+/** Linear layers that may have an adapter in at least one block, in the order of a block. */
+export const linearNames = (architecture: LinearTraits & Pick<Architecture, 'numLayers'>): readonly LinearName[] => {
+  const some = new Set(linearsByLayer(architecture).flat());
+  return linearsOfDense(architecture).filter((linear) => some.has(linear));
 };
 
-/** Those of one block that may have an adapter: not experts, nor the feed-forward next to them. */
+/** Linear layers that may have an adapter, by block. */
+export const linearsByLayer = (
+  architecture: LinearTraits & Pick<Architecture, 'numLayers'>,
+): readonly (readonly LinearName[])[] =>
+  Array.from({ length: architecture.numLayers }, (_, layer) => linearsIn(architecture, layer));
+
+/** Those of one block: not experts, nor the feed-forward next to them. */
 export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] => {
   if (expertsIn(architecture, layer) !== null) return ATTENTION_LINEAR_NAMES;
   const all = linearsOfDense(architecture);
@@ -167,7 +174,7 @@ const linearsOfDense = ({ hasFusedLinears, convolution }: LinearTraits): readonl
 };
 
 /** Shape of an adapter without settings: on all linear layers. */
-export const defaultLora = (architecture: LinearTraits): LoraConfig => ({
+export const defaultLora = (architecture: LinearTraits & Pick<Architecture, 'numLayers'>): LoraConfig => ({
   ...DEFAULT_LORA_CONFIG,
   targets: linearNames(architecture),
 });
@@ -179,9 +186,10 @@ export const defaultLora = (architecture: LinearTraits): LoraConfig => ({
  */
 export function contextLimit({ metadata, tensors }: ModelFile): number {
   const name = String(metadata.get('general.architecture'));
-  const trained = Number(metadata.get(`${name}.context_length`) ?? Infinity);
+  const tokens = (key: string): number => numberSetting(metadata.get(`${name}.${key}`)) ?? Infinity;
+  const trained = tokens('context_length');
   if (!tensors.has(ROPE_FACTORS.short)) return trained;
-  return Math.min(trained, Number(metadata.get(`${name}.rope.scaling.original_context_length`) ?? trained));
+  return Math.min(trained, tokens('rope.scaling.original_context_length'));
 }
 
 /** @throws {UnsupportedModelError} with the supported values */
@@ -197,11 +205,9 @@ export function readArchitecture(file: ModelFile): Architecture {
   const optional = (key: string): number | undefined => {
     const stated = file.metadata.get(`${name}.${key}`);
     if (stated === undefined) return undefined;
-    // Some files repeat it for each layer.
-    const value = Array.isArray(stated) && new Set(stated).size === 1 ? (stated[0] as GgufValue) : stated;
-    if (typeof value !== 'number' && typeof value !== 'bigint')
-      throw unsupported(`${name}.${key} must be one number for all layers, got ${shown(value)}`);
-    return Number(value);
+    const value = numberSetting(stated);
+    if (value === null) throw unsupported(`${name}.${key} must be one number for all layers, got ${shown(stated)}`);
+    return value;
   };
   const required = (key: string): number => {
     const value = optional(key);
@@ -263,18 +269,14 @@ export function readArchitecture(file: ModelFile): Architecture {
       `${numHeads} heads of ${headSize} with a hidden size of ${hiddenSize} are not supported with convolutions`,
     );
   const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter(
-    (layer) => convolution === null || !convolution.layers.includes(layer),
+    (layer) => !hasConvolution({ convolution }, layer),
   );
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
     name,
     vocabSize,
     hiddenSize,
-    // Without dense layers nothing reads it.
-    feedForwardSize:
-      experts?.hasSharedFeedForward === true
-        ? size(SHARED_SIZE)
-        : size('feed_forward_length', experts?.denseLayers.length === 0 ? hiddenSize : undefined),
+    feedForwardSize: feedForwardSizeOf(experts, size),
     numLayers,
     numHeads,
     numKvHeads,
@@ -321,7 +323,8 @@ function readHeadsByLayer(
   const value = metadata.get(key);
   const counts = Array.isArray(value) ? value.map(Number) : Array.from({ length: numLayers }, () => Number(value));
   const [numKvHeads, ...others] = new Set(counts.filter((count) => count !== 0));
-  const isCount = numKvHeads !== undefined && Number.isSafeInteger(numKvHeads) && numKvHeads > 0;
+  if (numKvHeads === undefined) throw unsupported(`no block of the model file has attention (${key})`);
+  const isCount = Number.isSafeInteger(numKvHeads) && numKvHeads > 0;
   if (counts.length !== numLayers || !isCount || others.length > 0)
     throw unsupported(
       `${key} must be one positive whole number, or 0, for each of ${numLayers} layers, got ${shown(value)}`,
@@ -400,6 +403,12 @@ export function longRopeMagnitude(contextLength: number, originalContext: number
 /** Factor of rotated q and k. */
 export const yarnMagnitude = ({ factor }: Yarn): number => (factor <= 1 ? 1 : 1 + 0.1 * Math.log(factor));
 
+/** Without dense layers it is that of an expert: no tensor limits the setting of the file. */
+function feedForwardSizeOf(experts: Experts | null, size: (key: string) => number): number {
+  if (experts?.hasSharedFeedForward === true) return size(SHARED_SIZE);
+  return experts?.denseLayers.length === 0 ? experts.feedForwardSize : size('feed_forward_length');
+}
+
 const EXPERT_SIZE = 'expert_feed_forward_length';
 const SHARED_SIZE = 'expert_shared_feed_forward_length';
 
@@ -413,6 +422,7 @@ function readExperts(
   if (used > count) throw unsupported(`${name}.expert_used_count is ${used}, of ${count} experts`);
   const layers = Array.from({ length: numLayers }, (_, layer) => layer);
   const denseLayers = layers.filter((layer) => !tensors.has(`blk.${layer}.${ROUTER_TENSOR}`));
+  if (denseLayers.length === numLayers) throw unsupported(`no block of the model file has experts (${ROUTER_TENSOR})`);
   const hasSharedFeedForward =
     settings.includes(SHARED_SIZE) && Number(metadata.get(`${name}.${SHARED_SIZE}`) ?? 0) !== 0;
   // Adapters of dense layers would have no place in the others.

@@ -56,6 +56,18 @@ export const expertDims = (
 export const expertParameters = (sizes: Parameters<typeof expertDims>[0]): number =>
   EXPERT_MATRICES.map((matrix) => expertDims(sizes, matrix)).reduce((sum, dims) => sum + dims.in * dims.out, 0);
 
+/** Weights of all routers, and biases of routers and experts: they are in memory even if the experts are not. */
+export function routingParameters(
+  architecture: MaybeExperts & { readonly hiddenSize: number; readonly numLayers: number },
+): number {
+  const { hiddenSize, numLayers, experts } = architecture;
+  if (experts === null) return 0;
+  const outputs = EXPERT_MATRICES.reduce((sum, matrix) => sum + expertDims(architecture, matrix).out, 0);
+  return (
+    (numLayers - experts.denseLayers.length) * experts.count * (hiddenSize + (experts.hasBiases ? 1 + outputs : 0))
+  );
+}
+
 /**
  * Chooses the experts of tokens: those of the highest scores; of equal scores the first. They are in ascending order,
  * so that sums over them do not depend on their scores.

@@ -146,6 +146,7 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     ...TINY_ARCHITECTURE,
     name: 'qwen3moe',
     vocabSize: 256 + CONTROL_TOKENS.length,
+    feedForwardSize: EXPERTS.feedForwardSize,
     queryKeyNorm: 'head',
     hasInterleavedHeads: false,
     experts: EXPERTS,
