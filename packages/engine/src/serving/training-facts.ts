@@ -2,7 +2,7 @@ import { GgufFile } from '@trainyard/native';
 import {
   EXPERT_MATRICES,
   EXPERT_TENSORS,
-  linearNames,
+  linearsByLayer,
   type LinearName,
   parameterCount,
   readArchitecture,
@@ -12,10 +12,8 @@ import {
 export interface TrainingFacts {
   /** Reason why the model cannot be trained; null if it can. */
   readonly untrainable: string | null;
-  /** Transformer blocks; null if it cannot be trained. */
-  readonly numLayers: number | null;
-  /** Linear layers of a block that can have adapters; null if it cannot be trained. */
-  readonly linears: readonly LinearName[] | null;
+  /** Linear layers that can have adapters, by transformer block; null if it cannot be trained. */
+  readonly linearsByLayer: readonly (readonly LinearName[])[] | null;
   /** Longest sequence that rope factors for short contexts allow, tokens; null without such factors. */
   readonly shortContext: number | null;
   readonly parameters: ParameterCounts;
@@ -35,14 +33,13 @@ export function trainingFacts(path: string): TrainingFacts {
     const architecture = readArchitecture(file);
     return {
       untrainable: null,
-      numLayers: architecture.numLayers,
-      linears: linearNames(architecture),
+      linearsByLayer: linearsByLayer(architecture),
       shortContext: architecture.longRope?.originalContext ?? null,
       parameters,
     };
   } catch (error) {
     if (error instanceof UnsupportedModelError)
-      return { untrainable: error.message, numLayers: null, linears: null, shortContext: null, parameters };
+      return { untrainable: error.message, linearsByLayer: null, shortContext: null, parameters };
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type { BackendMember, EngineErrorCode, FinishReason, LoadedVersion, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
+import { LINEAR_NAMES } from '@trainyard/trainer';
 
 import type {
   InferenceBackend,
@@ -31,7 +32,14 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   numPulled = 0;
   numEnded = 0;
 
-  constructor(model: BaseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000, numLayers: 2 }) {
+  constructor(
+    model: BaseModel = {
+      id: 'tiny/base',
+      contextLength: 512,
+      vocabSize: 1000,
+      linearsByLayer: [LINEAR_NAMES, LINEAR_NAMES],
+    },
+  ) {
     this.models = [model];
   }
 

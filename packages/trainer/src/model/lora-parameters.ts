@@ -6,7 +6,9 @@ import {
   type LinearName,
   type LoraConfig,
   type LoraHalf,
+  modulePath,
   moduleShape,
+  targetModule,
   targetModules,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
@@ -17,7 +19,7 @@ import type { LoraParameters, LoraShape, LoraTensor } from './policy-model.ts';
  * (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) · in))); `b` is zero. Every tensor has its own
  * random stream, independent of the other target layers.
  *
- * @throws {TrainerError} `trainer.config_invalid` for a layer that the model has not
+ * @throws {TrainerError} `trainer.config_invalid` for a layer that the model has not, and a pattern's key without modules
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
   const names = linearNames(architecture);
@@ -27,7 +29,9 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
       'trainer.config_invalid',
       `\`lora.targets\` has ${targetModules(absent).join(', ')}, which this base model has not; it has ${targetModules(names).join(', ')}: create the model with those`,
     );
-  const tensors = loraShapes(architecture, config).map((shape): LoraTensor => {
+  const shapes = loraShapes(architecture, config);
+  refuseUnusedKeys(config, shapes);
+  const tensors = shapes.map((shape): LoraTensor => {
     const { layer, linear, half, dims } = shape;
     const size = dims[0] * dims[1];
     const value = new Float32Array(size);
@@ -39,6 +43,19 @@ export function initialLoraParameters(architecture: Architecture, config: LoraCo
     return { ...shape, value, gradient: new Float32Array(size) };
   });
   return { config, tensors };
+}
+
+/** A base model that was not there at the registration may lack modules that a pattern names. */
+function refuseUnusedKeys({ rankPattern, alphaPattern }: LoraConfig, shapes: readonly LoraShape[]): void {
+  const used = new Set(shapes.flatMap(({ layer, linear }) => [modulePath(layer, linear), targetModule(linear)]));
+  for (const [name, pattern] of Object.entries({ rank_pattern: rankPattern, alpha_pattern: alphaPattern })) {
+    const unused = Object.keys(pattern ?? {}).find((key) => !used.has(key));
+    if (unused !== undefined)
+      throw new TrainerError(
+        'trainer.config_invalid',
+        `\`lora.${name}\` has ${unused}, which selects no module of this base model: create the model without it`,
+      );
+  }
 }
 
 /** Tensors of an adapter without values, in their order. Blocks without a target, such as those of experts, have none. */

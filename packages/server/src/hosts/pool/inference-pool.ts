@@ -128,14 +128,13 @@ export class InferencePool implements InferenceBackend {
   get models(): readonly BaseModel[] {
     // File facts, known after the start; cached because every request reads them.
     this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
-      const { contextLength, vocabSize, untrainable, numLayers = null, linears = null, maxLoraRank = null } = served();
+      const { contextLength, vocabSize, untrainable, linearsByLayer = null, maxLoraRank = null } = served();
       return {
         id: model.id,
         contextLength,
         vocabSize,
         ...(untrainable === undefined ? {} : { untrainable }),
-        ...(numLayers === null ? {} : { numLayers }),
-        ...(linears === null ? {} : { linears }),
+        ...(linearsByLayer === null ? {} : { linearsByLayer }),
         ...(maxLoraRank === null ? {} : { maxLoraRank }),
       };
     });

@@ -14,10 +14,8 @@ export interface ServedModel {
   readonly tokenizer: TokenizerFacts;
   /** Reason why it cannot be trained; null: it can; absent: unknown. */
   readonly untrainable?: string | null;
-  /** Transformer blocks. Null or absent: unknown. */
-  readonly numLayers?: number | null;
-  /** Linear layers of a block that can have adapters. Null or absent: unknown. */
-  readonly linears?: readonly LinearName[] | null;
+  /** Linear layers that can have adapters, by transformer block. Null or absent: unknown. */
+  readonly linearsByLayer?: readonly (readonly LinearName[])[] | null;
   /** Longest sequence that rope factors for short contexts allow, tokens. Null or absent: none. */
   readonly shortContext?: number | null;
   /** Absent: unknown. */

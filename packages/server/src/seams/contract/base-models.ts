@@ -10,10 +10,8 @@ export interface BaseModel {
   readonly vocabSize: number;
   /** Reason why it cannot be trained; null or absent: none known. */
   readonly untrainable?: string | null;
-  /** Transformer blocks, which settings of adapters name. Null or absent: unknown. */
-  readonly numLayers?: number | null;
-  /** Linear layers of a block that can have adapters. Null or absent: unknown. */
-  readonly linears?: readonly LinearName[] | null;
+  /** Linear layers that can have adapters, by transformer block. Null or absent: unknown. */
+  readonly linearsByLayer?: readonly (readonly LinearName[])[] | null;
   /** Largest adapter rank for sampling. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
 }

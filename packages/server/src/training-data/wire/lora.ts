@@ -34,16 +34,16 @@ const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 export function readLoraShape(
   wire: LoraRequest | null | undefined,
   limits: Pick<TrainerLimits, 'alpha' | 'maxRank'> | null,
-  base: Pick<BaseModel, 'id' | 'numLayers' | 'linears'>,
+  base: Pick<BaseModel, 'id' | 'linearsByLayer'>,
 ): LoraShape {
   if (wire) refuseUnsupportedAdapter(wire, base);
   const rank = wire?.rank ?? Math.min(DEFAULT_LORA_CONFIG.rank, limits?.maxRank ?? Infinity);
   const isRankStabilised = wire?.use_rslora === true;
   // A rank-stabilised adapter has one alpha for all ranks.
   const byDefault = isRankStabilised ? DEFAULT_LORA_CONFIG.alpha : rank * DEFAULT_SCALE;
-  const linears = base.linears ?? DEFAULT_LORA_CONFIG.targets;
-  const targets = readTargets(wire?.targets, linears);
-  if (base.linears) refuseAbsentLayers(targets, base.linears, base.id);
+  const linears = linearsOf(base);
+  const targets = readTargets(wire?.targets, linears ?? DEFAULT_LORA_CONFIG.targets);
+  if (linears !== null) refuseAbsentLayers(targets, linears, base.id);
   return {
     rank,
     alpha: wire?.alpha ?? limits?.alpha ?? byDefault,
@@ -77,17 +77,18 @@ const given = <Name extends string>(name: Name, pattern: ModulePattern | null) =
 
 /**
  * Refuses members that differ from the shape of a checkpoint or model.
- * @param options `owner` of the shape, for the message; `linears` of its base model. Default: of its family
+ * @param options `owner` of the shape, for the message; `base` model, null: unknown
  * @returns the failed checks, one per member
  */
 export function contradictions(
   wire: LoraRequest,
   shape: LoraShape,
-  { owner, linears: known }: { readonly owner: string; readonly linears?: BaseModel['linears'] | undefined },
+  { owner, base }: { readonly owner: string; readonly base: Pick<BaseModel, 'linearsByLayer'> | null },
 ): ValidationItem[] {
   const targets = shape.targets as readonly LinearName[];
   const families = [DEFAULT_LORA_CONFIG.targets, FUSED_LINEAR_NAMES, CONVOLUTION_LINEAR_NAMES];
-  const linears = known ?? families.find((all) => targets.every((name) => all.includes(name))) ?? families[0]!;
+  const linears =
+    linearsOf(base) ?? families.find((all) => targets.every((name) => all.includes(name))) ?? families[0]!;
   const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
     wire[name] ? JSON.stringify(readModulePattern(name, wire[name], { targets }) ?? {}) : null;
   const asked: Record<string, unknown> = {
@@ -136,6 +137,12 @@ export function toLoraShapeObject(lora: LoraShape): NonNullable<AdapterObject['l
     rank_pattern: { ...lora.rankPattern },
     alpha_pattern: { ...lora.alphaPattern },
   };
+}
+
+/** Linear layers that at least one block has; null: unknown. */
+function linearsOf(base: Pick<BaseModel, 'linearsByLayer'> | null): readonly LinearName[] | null {
+  const byLayer = base?.linearsByLayer ?? null;
+  return byLayer && ALL_LINEAR_NAMES.filter((name) => byLayer.some((linears) => linears.includes(name)));
 }
 
 function refuseAbsentLayers(targets: readonly LinearName[], linears: readonly LinearName[], id: string): void {

@@ -16,8 +16,8 @@ const KEY = /^(?:(?:\^?model\.)?layers\.(0|[1-9]\d{0,5})\.(?=\w+\.))?(?:(self_at
 
 export interface PatternParts {
   readonly targets: readonly LinearName[];
-  /** Transformer blocks of the base model; null or absent: unknown. */
-  readonly numLayers?: number | null;
+  /** Linear layers that can have adapters, by block of the base model; null or absent: unknown. */
+  readonly linearsByLayer?: readonly (readonly LinearName[])[] | null;
 }
 
 /**
@@ -30,7 +30,7 @@ export interface PatternParts {
 export function readModulePattern(
   name: 'rank_pattern' | 'alpha_pattern',
   wire: Readonly<Record<string, number>> | null | undefined,
-  { targets, numLayers = null }: PatternParts,
+  { targets, linearsByLayer = null }: PatternParts,
 ): ModulePattern | null {
   const found: PatternEntry[] = [];
   for (const [key, value] of Object.entries(wire ?? {})) {
@@ -43,13 +43,22 @@ export function readModulePattern(
     const [linear, ...others] = ofName.filter((one) => parent === undefined || parent === parentModule(one));
     if (linear === undefined)
       return refuse('should be a layer such as `q_proj`, or a path such as `layers.3.self_attn.q_proj`');
-    if (![linear, ...others].some((one) => targets.includes(one)))
-      refuse(`selects no module: \`${module}\` is not in \`targets\``);
+    const adapted = [linear, ...others].filter((one) => targets.includes(one));
+    if (adapted.length === 0) refuse(`selects no module: \`${module}\` is not in \`targets\``);
     const layer = index === undefined ? null : Number(index);
     if (layer === null && parent !== undefined && ofName.length > 1)
       refuse(`selects some of the modules of \`${module}\`: use \`${module}\`, or paths such as \`layers.3.${key}\``);
-    if (numLayers !== null && layer !== null && layer >= numLayers)
-      refuse(`selects no module: the layers of this base model are 0 to ${numLayers - 1}`);
+    if (linearsByLayer !== null && layer !== null) {
+      const having = [...linearsByLayer.keys()].filter((at) =>
+        adapted.some((one) => linearsByLayer[at]!.includes(one)),
+      );
+      if (layer >= linearsByLayer.length)
+        refuse(`selects no module: the layers of this base model are 0 to ${linearsByLayer.length - 1}`);
+      if (!having.includes(layer))
+        refuse(
+          `selects no module: layer ${layer} of this base model has no \`${parent}.${module}\`; layers that have it: ${briefly(having.join(', '))}`,
+        );
+    }
     const earlier = found.filter((entry) => targetModule(entry.linear) === module);
     if (earlier.some((entry) => entry.layer === layer)) refuse('selects the same modules as an earlier one');
     if (earlier.some((entry) => entry.layer === null))

@@ -99,7 +99,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
     options: {
       entity: string;
       entityId: string;
-      base: Pick<BaseModel, 'id' | 'numLayers' | 'linears'>;
+      base: Pick<BaseModel, 'id' | 'linearsByLayer'>;
       limits: TrainerLimits | null;
     },
   ): Promise<ModelStart> {
@@ -165,7 +165,7 @@ function existing(model: Model, body: CreateModelRequest, base: BaseModel | null
       `The model ${name} exists with the base model \`${model.baseModel}\`, not \`${body.base_model}\``,
       'base_model',
     );
-  if (body.lora && !fits(body.lora, model, base?.linears))
+  if (body.lora && !fits(body.lora, model, base))
     refuse(`The model ${name} exists with another adapter: ${JSON.stringify(toLoraObject(model))}`, 'lora');
   return toModelObject(model);
 }

@@ -27,8 +27,8 @@ export async function readWarmStart(
 ): Promise<ModelStart> {
   const { store } = parts;
   const param = 'lora.init_from';
-  const linears = parts.baseModels.find(options.baseModel)?.linears;
-  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, { ...options, linears });
+  const base = parts.baseModels.find(options.baseModel);
+  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, { ...options, base });
   const source = await resolveModelName(store, {
     requested: wire.init_from,
     entity: options.entity,
@@ -46,7 +46,7 @@ export async function readWarmStart(
     throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
       param,
     });
-  const items = contradictions(wire, model.lora, { owner: `\`${source.name}\``, linears });
+  const items = contradictions(wire, model.lora, { owner: `\`${source.name}\``, base });
   if (items.length > 0) throw RequestError.invalid(items);
   return {
     lora: model.lora,
@@ -57,7 +57,7 @@ export async function readWarmStart(
 async function importedAdapter(
   store: Store,
   wire: LoraRequest & { init_from: string },
-  { entityId, baseModel, linears }: { entityId: string; baseModel: string; linears: BaseModel['linears'] | undefined },
+  { entityId, baseModel, base }: { entityId: string; baseModel: string; base: BaseModel | null },
 ): Promise<ModelStart> {
   const name = wire.init_from;
   const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
@@ -66,7 +66,7 @@ async function importedAdapter(
     baseModel,
     param: 'lora.init_from',
   });
-  const items = contradictions(wire, lora, { owner: `\`${name}\``, linears });
+  const items = contradictions(wire, lora, { owner: `\`${name}\``, base });
   if (items.length > 0) throw RequestError.invalid(items);
   return { lora, warmStart: { kind: 'directory', source: name, directoryKey, digest } };
 }
@@ -75,10 +75,10 @@ async function importedAdapter(
  * True if a registration matches an existing model. A name without a step, or with `best`, matches any step
  * of that model: a repeated script must not fail because its teacher has been trained further.
  *
- * @param linears of its base model; null or absent: all
+ * @param base its base model; null: unknown
  */
-export function fits(wire: LoraRequest, model: Model, linears?: BaseModel['linears']): boolean {
-  if (contradictions(wire, model.lora, { owner: '', linears }).length > 0) return false;
+export function fits(wire: LoraRequest, model: Model, base: BaseModel | null): boolean {
+  if (contradictions(wire, model.lora, { owner: '', base }).length > 0) return false;
   if (wire.init_from === undefined || wire.init_from === null) return true;
   if (isAdapterName(wire.init_from)) return model.warmStart?.source === wire.init_from;
   const asked = parseModelName(wire.init_from);
