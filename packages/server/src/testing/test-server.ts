@@ -24,7 +24,7 @@ import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
-import { openTestStore, testDatabase } from './test-store.ts';
+import { openTestStore, releaseTestDatabase, testDatabase } from './test-store.ts';
 
 /** Records the routes' calls of the worker. */
 export class RecordingQueue implements TrainingQueue {
@@ -300,7 +300,9 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     await this.#closeInference();
     await this.store.close();
     await this.blobs.close();
-    if (!this.#isGuest) await rm(this.#directory, { recursive: true, force: true });
+    if (this.#isGuest) return;
+    await releaseTestDatabase(this.#directory);
+    await rm(this.#directory, { recursive: true, force: true });
   }
 }
 

@@ -14,5 +14,6 @@ export { storeSuite } from './store.suite.ts';
 export { createSchema, PostgresCluster, SERVER_VARIABLE, type ServedNetwork } from './postgres-cluster.ts';
 export { kindOf, makeMessage, PostgresMessages } from './postgres-messages.ts';
 export { connectTo, doublingNotifications, PostgresProxy } from './postgres-proxy.ts';
+export { SchemaPool } from './schema-pool.ts';
 export { queryServer, SchemaConnection } from './schema-connection.ts';
 export { unreliableNetwork } from './unreliable-network.ts';

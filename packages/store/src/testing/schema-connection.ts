@@ -13,6 +13,14 @@ export class SchemaConnection {
     return new SchemaConnection(client);
   }
 
+  /** Lets the process end before it is closed. */
+  unref(): void {
+    // The server may end first.
+    this.#client.on('error', () => {});
+    // Its types lack it.
+    (this.#client as unknown as { unref(): void }).unref();
+  }
+
   private constructor(client: pg.Client) {
     this.#client = client;
   }

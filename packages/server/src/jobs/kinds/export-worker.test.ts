@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
 import { TransferError } from '../../hosts/transfers/transfer-error.ts';
 import { ExportWorker } from './export-worker.ts';
-import { openTestStore } from '../../testing/test-store.ts';
+import { openTestStore, releaseTestDatabase } from '../../testing/test-store.ts';
 
 const PARITY = {
   numTokens: 256,
@@ -66,6 +66,7 @@ afterEach(async () => {
   await worker.stop();
   await store.close();
   await blobs.close();
+  await releaseTestDatabase(directory);
   await rm(directory, { recursive: true });
   logged.length = 0;
 });

@@ -10,7 +10,7 @@ import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.t
 import { TransferError } from '../../hosts/transfers/transfer-error.ts';
 import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
 import { putUpload } from '../../seams/integrity/upload-digest.ts';
-import { openTestStore } from '../../testing/test-store.ts';
+import { openTestStore, releaseTestDatabase } from '../../testing/test-store.ts';
 
 /** Writes one file for each import, after the test's behaviour. */
 class ScriptedTransfers implements TransferBackend {
@@ -57,6 +57,7 @@ afterEach(async () => {
   await imports.stop();
   await store.close();
   await blobs.close();
+  await releaseTestDatabase(directory);
   await rm(directory, { recursive: true });
 });
 

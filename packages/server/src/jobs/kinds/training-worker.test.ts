@@ -13,7 +13,7 @@ import { type TrainingBackend, TrainingRunError } from '../../hosts/training/emb
 import type { TrainingJobRequest } from '../../hosts/process/messages.ts';
 import { readJobConfig } from '../../training-data/wire/training-config.ts';
 import { TrainingWorker, type TrainingWorkerOptions } from './training-worker.ts';
-import { openTestStore, testDatabase } from '../../testing/test-store.ts';
+import { openTestStore, releaseTestDatabase, testDatabase } from '../../testing/test-store.ts';
 
 /** Starts each job, then waits: a test ends it, or its signal does. */
 class ScriptedBackend implements TrainingBackend {
@@ -110,6 +110,7 @@ afterEach(async () => {
   await worker.stop();
   await store.close();
   await blobs.close();
+  await releaseTestDatabase(directory);
   await rm(directory, { recursive: true });
 });
 

@@ -5,13 +5,16 @@ import { sqlSuite } from '../../testing/sql.suite.ts';
 import { storeSuite } from '../../testing/store.suite.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from '../../testing/postgres-cluster.ts';
+import { SchemaPool } from '../../testing/schema-pool.ts';
 import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;
+let schemas: SchemaPool;
 beforeAll(async () => {
   const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` starts the server');
   cluster = await PostgresCluster.start(programs);
+  schemas = new SchemaPool(cluster.url);
 });
 afterAll(() => cluster.stop());
 
@@ -31,7 +34,7 @@ sqlSuite('PostgreSQL', async () => {
 });
 
 storeSuite('PostgreSQL', async () => {
-  const url = await cluster.createSchema();
+  const url = await schemas.take();
   const handles: SqlStore[] = [];
   return {
     async open(options = {}) {
@@ -41,6 +44,7 @@ storeSuite('PostgreSQL', async () => {
     },
     async destroy() {
       for (const store of handles) await store.close();
+      await schemas.giveBack(url);
     },
   };
 });
