@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 import { LongFilesFirst } from './scripts/lib/long-files-first.mjs';
+import { readImportGraph, sourcesOf } from './scripts/lib/import-graph.mjs';
 import { findPostgres } from './scripts/lib/postgres.mjs';
 import { hasTorchEnvironment, torchEnvironment } from './scripts/lib/torch-environment.mjs';
 
@@ -34,8 +35,8 @@ const HANGS_AFTER_MS = 120_000;
 
 /** Three at a time keep two cores busy. */
 const WORKERS = 3;
-/** Isolated files wait for starts, clients and limits a quarter of their time: three kept 1.77 of two cores busy. */
-const ISOLATED_WORKERS = 4;
+/** Isolated files wait for starts, clients and limits a quarter of their time: three kept 1.77 of two cores busy, four 1.86. */
+const ISOLATED_WORKERS = 5;
 
 /** Not isolated: one worker runs many files, which saves the start of a process for each. */
 const SHARED = { isolate: false, maxWorkers: Math.max(WORKERS, availableParallelism() - 1) } as const;
@@ -54,7 +55,9 @@ const AMONG_SHARED = { ...ISOLATED, maxWorkers: SHARED.maxWorkers } as const;
 /** As `packages/generation/src/testing/guests.ts` knows them. */
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
-/** What of the service stands on the store once more, on the second database. */
+const SERVER = join(import.meta.dirname, 'packages/server/src');
+
+/** Rooms whose tests that open a store run once more, on the second database. */
 const ON_POSTGRES = [
   'gateway/routes',
   'gateway/forms',
@@ -174,12 +177,15 @@ function servicePostgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
   process.env['TRAINYARD_TEST_POSTGRES_PROGRAMS'] = programs;
   // A room that was moved would leave its tests out without a word.
-  const missing = ON_POSTGRES.find((room) => !existsSync(join(import.meta.dirname, 'packages/server/src', room)));
+  const missing = ON_POSTGRES.find((room) => !existsSync(join(SERVER, room)));
   if (missing !== undefined) throw new Error(`ON_POSTGRES names a folder that does not exist: ${missing}`);
+  const openStores = sourcesOf(readImportGraph(SERVER), 'testing/test-store.ts');
   return [
     {
       name: 'service-postgres',
-      include: ON_POSTGRES.map((room) => `packages/server/src/${room}/**/*.test.ts`),
+      include: [...openStores]
+        .filter((path) => path.endsWith('.test.ts') && ON_POSTGRES.some((room) => path.startsWith(`${room}/`)))
+        .map((path) => `packages/server/src/${path}`),
       exclude: [...NEVER, MODEL_TESTS, MLFLOW_TESTS, POSTGRES_TESTS],
       ...SHARED,
       env: { TRAINYARD_TEST_STORE: 'postgres' },

@@ -36,6 +36,21 @@ function relativeImports(text) {
 }
 
 /**
+ * Nodes from which a node can be reached.
+ *
+ * @param {ReadonlyMap<string, readonly string[]>} graph @param {string} target
+ * @returns {Set<string>} with `target` itself
+ */
+export function sourcesOf(graph, target) {
+  const found = new Set([target]);
+  for (let size = 0; size !== found.size;) {
+    ({ size } = found);
+    for (const [node, targets] of graph) if (targets.some((next) => found.has(next))) found.add(node);
+  }
+  return found;
+}
+
+/**
  * Knots of a directed graph: sets of nodes that all reach each other (Tarjan's strongly connected components
  * of more than one node, and nodes with an edge to themselves).
  *

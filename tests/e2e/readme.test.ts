@@ -10,10 +10,11 @@ import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { installedArtReleases } from '../support/art-client.ts';
 import { blocksOf } from '../support/doc-blocks.ts';
 import { runBlock } from '../support/run-block.ts';
+import { smallService } from '../support/small-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const README_PORT = 8420;
@@ -42,7 +43,7 @@ describe('the README', () => {
   beforeAll(async () => {
     // A data folder with a blank in its path, as users have.
     const dataDirectory = join(scratch, 'my clone', '.trainyard');
-    service = await ownService({
+    service = await smallService({
       dataDirectory,
       environment: { TRAINYARD_PORT: String(await readmePort()), TRAINYARD_API_KEY: '' },
     });
