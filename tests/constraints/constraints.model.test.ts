@@ -14,7 +14,7 @@ beforeAll(async () => {
   model = LlamaModel.load(testModel().f16, { vocabOnly: true });
   words = Math.ceil(model.vocabSize / 32);
   const ids = Array.from({ length: model.vocabSize }, (_, id) => id);
-  constraints = await Constraints.create({
+  constraints = new Constraints({
     vocabSize: model.vocabSize,
     tokenBytes: (id) => model.tokenBytes(id),
     isControl: (id) => model.tokenKind(id) === 'control',

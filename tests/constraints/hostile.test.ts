@@ -67,7 +67,7 @@ const CORPUS: Readonly<Record<string, { spec: () => ConstraintSpec; refused?: Re
 
 let constraints: Constraints;
 beforeAll(async () => {
-  constraints = await Constraints.create(BYTES);
+  constraints = new Constraints(BYTES);
   await constraints.validate(regex('warm'));
 });
 afterAll(() => constraints.close());

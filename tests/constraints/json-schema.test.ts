@@ -158,7 +158,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
 let constraints: Constraints;
 beforeAll(async () => {
-  constraints = await Constraints.create(BYTES);
+  constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());
 

@@ -11,7 +11,7 @@ import { isValidBy } from '../support/schema-judge.ts';
 
 let constraints: Constraints;
 beforeAll(async () => {
-  constraints = await Constraints.create(BYTES);
+  constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());
 

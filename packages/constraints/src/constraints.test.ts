@@ -6,7 +6,7 @@ import { Constraints } from './constraints.ts';
 
 let constraints: Constraints;
 beforeAll(async () => {
-  constraints = await Constraints.create(BYTES);
+  constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());
 
@@ -489,7 +489,7 @@ describe('a matcher', () => {
   });
 
   test('is compiled once for equal constraints, and gives its memory back', async () => {
-    using own = await Constraints.create(BYTES, { cacheBytes: 300_000 });
+    using own = new Constraints(BYTES, { cacheBytes: 300_000 });
     const specs = Array.from({ length: 12 }, (_, index) =>
       schema({ enum: Array.from({ length: 300 }, (__, n) => `${index}-${n}`) }),
     );
@@ -526,7 +526,7 @@ describe('validate', () => {
   });
 
   test('gives up on request, and if it takes too long', async () => {
-    using slow = await Constraints.create(BYTES, { validationTimeoutMs: 1 });
+    using slow = new Constraints(BYTES, { validationTimeoutMs: 1 });
     await expect(slow.validate(regex('a'), AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
     const leaving = new AbortController();
     const waiting = slow.validate(regex('b'), leaving.signal);
@@ -537,7 +537,7 @@ describe('validate', () => {
   });
 
   test('a verdict that waited while this thread was busy is not too late', async () => {
-    using busy = await Constraints.create(BYTES, { validationTimeoutMs: 100 });
+    using busy = new Constraints(BYTES, { validationTimeoutMs: 100 });
     await busy.validate(regex('the thread is there'));
     // From here timers run before messages of other threads.
     await new Promise((next) => setImmediate(next));
@@ -548,12 +548,10 @@ describe('validate', () => {
   });
 });
 
-test('a thread that is kept ready is there before the first constraint, and again after one had to be ended', async () => {
-  using lazy = await Constraints.create(BYTES);
-  expect(lazy.stats.numThreads).toBe(0);
-  using kept = await Constraints.create(BYTES, { keepsThreadReady: true, validationTimeoutMs: 1 });
-  expect(kept.stats.numThreads).toBe(1);
+test('the first constraint starts the compiling thread, and a thread that had to be ended is replaced at once', async () => {
+  using kept = new Constraints(BYTES, { validationTimeoutMs: 1 });
   expect(kept.isCompiling).toBe(false);
+  expect(kept.stats.numThreads).toBe(0);
   const slow = kept.validate(schema({ enum: Array.from({ length: 9000 }, (_, index) => `value ${index}`) }));
   expect(kept.isCompiling).toBe(true);
   await expect(slow).rejects.toMatchObject({ code: 'constraint.timeout' });

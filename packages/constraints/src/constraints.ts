@@ -4,24 +4,17 @@ import type { ConstraintSpec } from './contract/constraint-spec.ts';
 import { grammarSource } from './languages/grammar-source.ts';
 import type { GrammarSource } from './llguidance/llguidance.ts';
 import { LlguidanceMatcher } from './llguidance/llguidance-matcher.ts';
-import { llguidanceModule } from './llguidance/llguidance-module.ts';
 import { MatcherCache } from './llguidance/matcher-cache.ts';
 import { compileError } from './llguidance/refusal.ts';
 import { Sandbox } from './llguidance/sandbox.ts';
 import type { TokenMatcher } from './contract/token-matcher.ts';
-import { packVocabulary, type TokenTable } from './llguidance/token-table.ts';
+import { endTokensOf, packVocabulary, type TokenTable } from './llguidance/token-table.ts';
 import { enforce, Validator, type Verdict } from './validation/validator.ts';
 import type { ConstraintVocabulary } from './contract/vocabulary.ts';
-import type { WasmModule } from './llguidance/web-assembly.ts';
 
 export interface ConstraintsOptions {
   /** Processor time, milliseconds; wall time may be ten times that. Default: 1000. */
   validationTimeoutMs?: number;
-  /**
-   * True to start the compiling thread ahead, and to replace a killed one. Default false: started by the first
-   * constraint.
-   */
-  keepsThreadReady?: boolean;
   /** Memory of all live constraints up to which compiled ones are cached. Default: 128 MiB. */
   cacheBytes?: number;
 }
@@ -37,52 +30,52 @@ export interface ConstraintsStats {
   readonly numThreads: number;
 }
 
+/** Made for the first constraint. */
+interface Parts extends Pick<TokenTable, 'controlTokens'> {
+  readonly sandbox: Sandbox;
+  readonly cache: MatcherCache;
+  readonly validator: Validator;
+}
+
 /** A group of rollouts asks once. */
 const MAX_VERDICTS = 1000;
 
 /**
  * Constraints for one vocabulary, in one thread. First `check` (microseconds) or `validate` (also compiles, in
- * another thread within a time limit), then `compile` in the sampling thread. Close it and its matchers when
- * done.
+ * another thread within a time limit), then `compile` in the sampling thread. The first one also waits for
+ * llguidance and its tokens, 0.4 s. Close it and its matchers when done.
  */
 export class Constraints implements Disposable {
-  readonly #table: TokenTable;
+  readonly #vocabulary: ConstraintVocabulary;
   readonly #endTokenIds: ReadonlySet<number>;
-  readonly #sandbox: Sandbox;
-  readonly #cache: MatcherCache;
-  readonly #validator: Validator;
+  readonly #options: Required<ConstraintsOptions>;
   readonly #verdicts = new Map<string, Verdict>();
+  #parts: Parts | null = null;
 
-  static async create(vocabulary: ConstraintVocabulary, options: ConstraintsOptions = {}): Promise<Constraints> {
-    return new Constraints(await llguidanceModule(), packVocabulary(vocabulary), options);
-  }
-
-  private constructor(module: WasmModule, table: TokenTable, options: ConstraintsOptions) {
-    this.#table = table;
-    this.#endTokenIds = new Set(table.endTokenIds);
-    this.#sandbox = Sandbox.fromVocabulary(module, table);
-    this.#cache = new MatcherCache(this.#sandbox, options.cacheBytes ?? 128 * 1024 * 1024);
-    this.#validator = new Validator(this.#sandbox, options.validationTimeoutMs ?? 1000, {
-      isKeptReady: options.keepsThreadReady ?? false,
-    });
+  /** @throws {RangeError} for an end token outside the vocabulary */
+  constructor(vocabulary: ConstraintVocabulary, options: ConstraintsOptions = {}) {
+    this.#vocabulary = vocabulary;
+    this.#endTokenIds = endTokensOf(vocabulary);
+    this.#options = { validationTimeoutMs: 1000, cacheBytes: 128 * 1024 * 1024, ...options };
   }
 
   get stats(): ConstraintsStats {
+    const { sandbox, cache, validator } = this.#open();
     return {
-      numInstances: this.#sandbox.generation,
-      numCached: this.#cache.size,
-      numRenewed: this.#cache.numRenewed,
-      liveBytes: this.#cache.liveBytes,
-      numThreads: this.#validator.numThreads,
+      numInstances: sandbox.generation,
+      numCached: cache.size,
+      numRenewed: cache.numRenewed,
+      liveBytes: cache.liveBytes,
+      numThreads: validator.numThreads,
     };
   }
 
   get isCompiling(): boolean {
-    return this.#validator.isBusy;
+    return this.#parts?.validator.isBusy ?? false;
   }
 
   get version(): string {
-    return this.#sandbox.instance.version;
+    return this.#open().sandbox.instance.version;
   }
 
   /** Checks sizes, nesting, counts, syntax and unsupported keywords. @throws {ConstraintError} */
@@ -99,11 +92,12 @@ export class Constraints implements Disposable {
   async validate(spec: ConstraintSpec, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     const source = this.#source(spec);
-    if (this.#cache.has(source)) return;
+    const { cache, validator } = this.#open();
+    if (cache.has(source)) return;
     const key = createHash('sha256').update(source.syntax).update(source.text).digest('base64');
     let verdict = this.#verdicts.get(key);
     if (verdict === undefined) {
-      verdict = await this.#validator.validate(source, signal);
+      verdict = await validator.validate(source, signal);
       this.#remember(key, verdict);
     }
     enforce(verdict);
@@ -113,15 +107,15 @@ export class Constraints implements Disposable {
   compile(spec: ConstraintSpec): TokenMatcher {
     const source = this.#source(spec);
     try {
-      const vocabulary = { endTokenIds: this.#endTokenIds, vocabSize: this.#table.lengths.length };
-      return new LlguidanceMatcher(this.#cache, source, vocabulary);
+      const { vocabSize } = this.#vocabulary;
+      return new LlguidanceMatcher(this.#open().cache, source, { endTokenIds: this.#endTokenIds, vocabSize });
     } catch (error) {
       throw compileError(error);
     }
   }
 
   close(): void {
-    this.#validator.close();
+    this.#parts?.validator.close();
   }
 
   [Symbol.dispose](): void {
@@ -136,10 +130,19 @@ export class Constraints implements Disposable {
     if (this.#verdicts.size > MAX_VERDICTS && !oldest.done) this.#verdicts.delete(oldest.value);
   }
 
+  #open(): Parts {
+    if (this.#parts !== null) return this.#parts;
+    const { tokens, controlTokens } = packVocabulary(this.#vocabulary);
+    const sandbox = new Sandbox({ vocabulary: tokens });
+    const { cacheBytes, validationTimeoutMs } = this.#options;
+    const cache = new MatcherCache(sandbox, cacheBytes);
+    return (this.#parts = { controlTokens, sandbox, cache, validator: new Validator(sandbox, validationTimeoutMs) });
+  }
+
   #source(spec: ConstraintSpec): GrammarSource {
     return grammarSource(spec, (token) => {
-      const id = typeof token === 'number' ? token : this.#table.controlTokens.get(token);
-      if (id !== undefined && id >= 0 && id < this.#table.lengths.length) return id;
+      const id = typeof token === 'number' ? token : this.#open().controlTokens.get(token);
+      if (id !== undefined && id >= 0 && id < this.#vocabulary.vocabSize) return id;
       throw new ConstraintError('constraint.invalid', `there is no control token ${JSON.stringify(token)}`);
     });
   }

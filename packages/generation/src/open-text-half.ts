@@ -49,7 +49,7 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   const source = model.chatTemplate;
   const template = source === undefined ? null : new ChatTemplate(tokenizer, source, { allowsControlTokens });
   const borders = promptBorders(model);
-  const constraints = await openConstraints(model, tokenizer, { keepsThreadReady: true });
+  const constraints = openConstraints(model, tokenizer);
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens }) : null;
   const longTexts = new LongTexts({ modelPath: model.path, allowsControlTokens, runsRequestTemplates });
   const prompt = { tokenizer, template, templateSandbox, longTexts, borders, toolFormat };

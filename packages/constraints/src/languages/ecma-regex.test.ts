@@ -4,7 +4,7 @@ import { Constraints } from '../constraints.ts';
 
 let constraints: Constraints;
 beforeAll(async () => {
-  constraints = await Constraints.create(BYTES);
+  constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());
 

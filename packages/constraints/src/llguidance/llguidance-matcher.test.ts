@@ -69,7 +69,7 @@ const CASES: Record<string, { spec: ConstraintSpec; accepted: string[]; refused:
 
 for (const [name, { spec, accepted, refused, unfinished }] of Object.entries(CASES)) {
   tokenMatcherSuite(`llguidance, ${name}`, async () => {
-    const constraints = await Constraints.create(BYTES);
+    const constraints = new Constraints(BYTES);
     return {
       vocabSize: BYTES.vocabSize,
       endIds: [...BYTES.endTokenIds],

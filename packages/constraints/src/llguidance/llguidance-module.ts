@@ -1,12 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { webAssembly, type WasmModule } from './web-assembly.ts';
 
-let compiling: Promise<WasmModule> | undefined;
+let compiled: WasmModule | undefined;
 
-/** The committed build of llguidance (`wasm/build.sh`), compiled once per process. */
-export function llguidanceModule(): Promise<WasmModule> {
-  compiling ??= readFile(new URL('../../wasm/llguidance.wasm', import.meta.url)).then((bytes) =>
-    webAssembly.compile(bytes),
-  );
-  return compiling;
+/** The committed build of llguidance (`wasm/build.sh`), compiled once per thread. */
+export function llguidanceModule(): WasmModule {
+  compiled ??= new webAssembly.Module(readFileSync(new URL('../../wasm/llguidance.wasm', import.meta.url)));
+  return compiled;
 }

@@ -9,16 +9,15 @@ import type { Sandbox } from './sandbox.ts';
 export class MatcherCache {
   readonly sandbox: Sandbox;
   readonly #maxBytes: number;
-  readonly #idleBytes: number;
   readonly #handles = new Map<string, MatcherHandle>();
-  #generation: number;
+  #generation = 0;
+  /** Memory of an instance without matchers. */
+  #idleBytes = 0;
   #numRenewed = 0;
 
   constructor(sandbox: Sandbox, maxBytes: number) {
     this.sandbox = sandbox;
     this.#maxBytes = maxBytes;
-    this.#idleBytes = sandbox.instance.liveBytes;
-    this.#generation = sandbox.generation;
   }
 
   get size(): number {
@@ -31,10 +30,13 @@ export class MatcherCache {
   }
 
   get liveBytes(): number {
+    this.#forgetDead();
     return this.sandbox.instance.liveBytes - this.#idleBytes;
   }
 
   has(source: GrammarSource): boolean {
+    // The first question must not make the instance in this thread.
+    if (this.#handles.size === 0) return false;
     this.#forgetDead();
     return this.#handles.has(key(source));
   }
@@ -76,6 +78,7 @@ export class MatcherCache {
   #forgetDead(): void {
     if (this.#generation === this.sandbox.generation) return;
     this.#handles.clear();
+    if (this.#generation === 0) this.#idleBytes = this.sandbox.instance.liveBytes;
     this.#generation = this.sandbox.generation;
   }
 }

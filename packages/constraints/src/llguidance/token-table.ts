@@ -1,12 +1,16 @@
 import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
 
-export interface TokenTable {
+export interface PackedTokens {
   /** [V] bytes of each token; 0 for one that no text contains */
   readonly lengths: Uint32Array;
   /** bytes of all tokens, contiguous */
   readonly bytes: Uint8Array;
   /** tokens that end a completion, the usual one first */
   readonly endTokenIds: Uint32Array;
+}
+
+export interface TokenTable {
+  readonly tokens: PackedTokens;
   /** ids of the control tokens by their text */
   readonly controlTokens: ReadonlyMap<string, number>;
 }
@@ -31,9 +35,14 @@ export function packVocabulary(vocabulary: ConstraintVocabulary): TokenTable {
     lengths[id] = token.length;
     tokens.push(token);
   }
-  const endTokenIds = Uint32Array.from(new Set([vocabulary.eosTokenId, ...vocabulary.endTokenIds]));
-  for (const id of endTokenIds) {
+  const endTokenIds = Uint32Array.from(endTokensOf(vocabulary));
+  return { tokens: { lengths, bytes: new Uint8Array(Buffer.concat(tokens)), endTokenIds }, controlTokens };
+}
+
+/** Tokens that end a completion, the usual one first. @throws {RangeError} for one that is not in the vocabulary */
+export function endTokensOf({ vocabSize, eosTokenId, endTokenIds }: ConstraintVocabulary): ReadonlySet<number> {
+  const ids = new Set([eosTokenId, ...endTokenIds]);
+  for (const id of ids)
     if (!(id < vocabSize)) throw new RangeError(`end token ${id} is not one of ${vocabSize} tokens`);
-  }
-  return { lengths, bytes: Buffer.concat(tokens), endTokenIds, controlTokens };
+  return ids;
 }

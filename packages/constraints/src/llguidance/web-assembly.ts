@@ -1,6 +1,6 @@
 /** The part of the WebAssembly API used here, which Node.js's types lack. */
 interface WebAssemblyApi {
-  compile(bytes: Uint8Array): Promise<WasmModule>;
+  readonly Module: new (bytes: Uint8Array) => WasmModule;
   readonly Instance: new (
     module: WasmModule,
     imports: Readonly<Record<string, Readonly<Record<string, (...numbers: never[]) => number>>>>,

@@ -1,19 +1,21 @@
 /** Thread of `Validator`: compiles one source at a time and reports the verdict. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ConstraintError } from '../contract/constraint-error.ts';
-import type { GrammarSource, LlguidanceSnapshot } from '../llguidance/llguidance.ts';
+import type { GrammarSource } from '../llguidance/llguidance.ts';
 import { compileError } from '../llguidance/refusal.ts';
-import { Sandbox } from '../llguidance/sandbox.ts';
-import { READY, type Verdict } from './validator.ts';
-import type { WasmModule } from '../llguidance/web-assembly.ts';
+import { Sandbox, type SandboxOrigin } from '../llguidance/sandbox.ts';
+import type { Message, Verdict } from './validator.ts';
 
-const { module, snapshot } = workerData as { module: WasmModule; snapshot: LlguidanceSnapshot };
-const sandbox = Sandbox.fromSnapshot(module, snapshot);
+const sandbox = new Sandbox(workerData as SandboxOrigin);
 
 parentPort!.on('message', (source: GrammarSource) => {
-  parentPort!.postMessage(judge(source));
+  send(judge(source));
 });
-parentPort!.postMessage(READY);
+send({ base: sandbox.open() });
+
+function send(message: Message): void {
+  parentPort!.postMessage(message);
+}
 
 function judge(source: GrammarSource): Verdict {
   try {

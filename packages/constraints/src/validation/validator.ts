@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import { ConstraintError, type ConstraintErrorCode } from '../contract/constraint-error.ts';
 import type { GrammarSource } from '../llguidance/llguidance.ts';
-import type { Sandbox } from '../llguidance/sandbox.ts';
+import type { Sandbox, SandboxBase } from '../llguidance/sandbox.ts';
 
 export type Verdict = { isValid: true } | { isValid: false; code: ConstraintErrorCode; message: string };
 
-/** Message of the worker once it can take a source. */
-export const READY = 'ready';
+/** The thread sends the parts of its instance once it can take a source, then a verdict on each. */
+export type Message = { readonly base: SandboxBase } | Verdict;
 
 interface Job {
   readonly source: GrammarSource;
@@ -24,7 +24,6 @@ const MAX_WAIT = 10;
 export class Validator {
   readonly #sandbox: Sandbox;
   readonly #timeoutMs: number;
-  readonly #isKeptReady: boolean;
   readonly #waiting: Job[] = [];
   #running: Job | undefined;
   #worker: Worker | undefined;
@@ -32,12 +31,9 @@ export class Validator {
   #numThreads = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param options `isKeptReady`: starts a thread ahead; a start took five seconds on a busy machine */
-  constructor(sandbox: Sandbox, timeoutMs: number, options: { isKeptReady?: boolean } = {}) {
+  constructor(sandbox: Sandbox, timeoutMs: number) {
     this.#sandbox = sandbox;
     this.#timeoutMs = timeoutMs;
-    this.#isKeptReady = options.isKeptReady ?? false;
-    if (this.#isKeptReady) this.#startAhead();
   }
 
   get numThreads(): number {
@@ -84,24 +80,27 @@ export class Validator {
     worker.postMessage(job.source);
   }
 
-  /** An idle thread does not keep the process alive. */
+  /** A start took five seconds on a busy machine. An idle thread does not keep the process alive. */
   #startAhead(): void {
     this.#worker ??= this.#start();
     if (!this.isBusy) this.#worker.unref();
   }
 
   #start(): Worker {
-    const { module, snapshot } = this.#sandbox;
     this.#numThreads++;
     const worker = new Worker(new URL('./validation-worker.ts', import.meta.url), {
-      workerData: { module, snapshot },
+      workerData: this.#sandbox.origin,
       // Leaves about 0.8 MiB; Node's main thread has 0.96.
       resourceLimits: { stackSizeMb: 1 },
     });
-    worker.on('message', (message: Verdict | typeof READY) => {
+    worker.on('message', (message: Message) => {
       if (worker !== this.#worker) return;
-      if (message === READY) this.#isReady = true;
-      else this.#finish(message);
+      if ('base' in message) {
+        this.#sandbox.adopt(message.base);
+        this.#isReady = true;
+      } else {
+        this.#finish(message);
+      }
       this.#next();
     });
     worker.on('error', (error) => {
@@ -141,7 +140,7 @@ export class Validator {
 
   #timeOut(): void {
     this.#replaceWorker();
-    if (this.#isKeptReady) this.#startAhead();
+    this.#startAhead();
     const message = `the constraint takes more than ${this.#timeoutMs} ms to compile`;
     this.#finish({ isValid: false, code: 'constraint.timeout', message });
     this.#next();

@@ -49,7 +49,7 @@ export class ReplyHarness {
   static async create(userDefinedTokens = ['<think>', '</think>']): Promise<ReplyHarness> {
     const vocabulary = new ByteVocabulary({ userDefinedTokens });
     const tokenizer = new Tokenizer(vocabulary);
-    const constraints = await Constraints.create({
+    const constraints = new Constraints({
       vocabSize: vocabulary.vocabSize,
       tokenBytes: (id) => vocabulary.tokenBytes(id),
       isControl: (id) => vocabulary.tokenKind(id) === 'control',

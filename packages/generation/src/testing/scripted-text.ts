@@ -46,7 +46,7 @@ export async function openScriptedText(options: ScriptedTextOptions = {}): Promi
   const source = named === null ? null : Object.hasOwn(SCRIPTED_TEMPLATES, named) ? templateOf(named) : named;
   const template = source === null ? null : new ChatTemplate(tokenizer, source);
   const borders = { before: [vocabulary.idOf('<|endoftext|>')], after: [] };
-  const constraints = await openConstraints(vocabulary, tokenizer);
+  const constraints = openConstraints(vocabulary, tokenizer);
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens: false }) : null;
   return toTextHalf(
     { tokenizer, template, templateSandbox, longTexts: null, borders, toolFormat: null },
