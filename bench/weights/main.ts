@@ -1,14 +1,16 @@
 /**
- * Resident against streamed weights:   npm run bench -- weights [--shape default|135M|270M|0.6B|1.7B] [--rounds 3] [--only memory|speed] [--mode streamed]
+ * Resident against streamed weights:   npm run bench -- weights [--shape default|135M|270M|0.6B|1.7B] [--rounds 3] [--only memory|speed] [--mode streamed] [--machine-gigabytes 3]
  *
  * Memory: a service samples a group of eight and trains it, once per mode; peak memory of its processes against the
- * prediction. Speed: the trainer and the decoder alone, both modes in turns in one process; only ratios within a round
- * mean something while other programs run.
+ * prediction. `--machine-gigabytes`: as on a machine of that size. Speed: the trainer and the decoder alone, both modes
+ * in turns in one process; only ratios within a round mean something while other programs run.
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+
+import { machineMemory } from '@trainyard/trainer';
 
 import { defaultModelPath } from '../../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu } from '../machine.ts';
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     /** One mode, for models of which only one fits. */
     mode: { type: 'string' },
+    'machine-gigabytes': { type: 'string' },
     'completion-tokens': { type: 'string', default: '64' },
   },
 });
@@ -37,11 +40,12 @@ console.log(`${machineLine()}; ${values.shape} (${path})`);
 
 if (values.only !== 'speed') {
   for (const mode of modes) {
-    const { byProcess, peakBytes, predictedBytes, seconds } = await measureMemory(
-      path,
-      mode,
-      Number(values['completion-tokens']),
-    );
+    const { byProcess, peakBytes, predictedBytes, seconds } = await measureMemory(path, {
+      weights: mode,
+      completionTokens: Number(values['completion-tokens']),
+      machineBytes:
+        values['machine-gigabytes'] === undefined ? machineMemory() : 1e9 * Number(values['machine-gigabytes']),
+    });
     const parts = byProcess.map(({ name, bytes }) => `${name} ${megabytes(bytes)}`).join(', ');
     console.log(
       `memory, ${mode}: peak ${megabytes(peakBytes)} (${parts}), predicted ${megabytes(predictedBytes)}: ` +

@@ -4,7 +4,7 @@ import { leastSamplingBytes } from '@trainyard/engine';
 import { GgufFile } from '@trainyard/native';
 import { Trainyard } from '@trainyard/sdk';
 import { gatherGroup } from '@trainyard/sdk/rollouts';
-import { predictTraining, totalTrainingBytes } from '@trainyard/trainer';
+import { memoryBudget, predictTraining, totalTrainingBytes } from '@trainyard/trainer';
 import { readArchitecture, type WeightsMode } from '@trainyard/transformer';
 
 import { ownService } from '../../scripts/own-service.ts';
@@ -25,13 +25,22 @@ export interface ServiceMemory {
   readonly seconds: Readonly<Record<'sampling' | 'training', number>>;
 }
 
+export interface MemoryCase {
+  readonly weights: WeightsMode;
+  readonly completionTokens: number;
+  /** Memory that the processes find in the machine. */
+  readonly machineBytes: number;
+}
+
 /** Samples a group of eight and trains it on a service of its own. */
-export async function measureMemory(
-  modelPath: string,
-  weights: WeightsMode,
-  completionTokens: number,
-): Promise<ServiceMemory> {
-  const environment = { TRAINYARD_MODEL: modelPath, TRAINYARD_MODEL_ID: 'base', TRAINYARD_WEIGHTS: weights };
+export async function measureMemory(modelPath: string, options: MemoryCase): Promise<ServiceMemory> {
+  const { weights, completionTokens, machineBytes } = options;
+  const environment = {
+    TRAINYARD_MODEL: modelPath,
+    TRAINYARD_MODEL_ID: 'base',
+    TRAINYARD_WEIGHTS: weights,
+    NODE_OPTIONS: `--import=data:text/javascript,process.constrainedMemory=()=>${machineBytes}`,
+  };
   const service = await ownService({ environment });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, timeoutMs: 3_600_000 });
@@ -61,7 +70,7 @@ export async function measureMemory(
     return {
       byProcess,
       peakBytes: byProcess.reduce((sum, { bytes }) => sum + bytes, 0),
-      predictedBytes: predicted(modelPath, weights, PROMPT_TOKENS + NUM_SEQUENCES * completionTokens),
+      predictedBytes: predicted(modelPath, options),
       seconds: { sampling: (sampledAt - startedAt) / 1000, training: (trainedAt - sampledAt) / 1000 },
     };
   } finally {
@@ -69,11 +78,17 @@ export async function measureMemory(
   }
 }
 
-function predicted(modelPath: string, weights: WeightsMode, numTokens: number): number {
+function predicted(modelPath: string, { weights, completionTokens, machineBytes }: MemoryCase): number {
+  const numTokens = PROMPT_TOKENS + NUM_SEQUENCES * completionTokens;
   using file = GgufFile.open(modelPath);
   const { numLayers, numKvHeads, headSize } = readArchitecture(file);
   const cacheBytes = 2 * 4 * numLayers * numKvHeads * headSize * numTokens;
-  const training = predictTraining(modelPath, { weights, numThreads: 2, numTokens })!;
+  const training = predictTraining(modelPath, {
+    weights,
+    numThreads: 2,
+    numTokens,
+    memoryBudgetBytes: memoryBudget(machineBytes),
+  })!;
   return SERVICE_BYTES + leastSamplingBytes(file)[weights] + cacheBytes + totalTrainingBytes(training.memory);
 }
 

@@ -112,6 +112,7 @@ export {
   CONVOLUTION_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
+  machineMemory,
   modulePattern,
   parseFileSums,
   requireDigest,
@@ -129,7 +130,7 @@ export {
   type PatternEntry,
 } from '@trainyard/transformer';
 export type { GraphTiming } from './lanes/lane-compute.ts';
-export { totalTrainingBytes, trainingMemory, type TrainingMemory } from './lanes/training-memory.ts';
+export { memoryBudget, totalTrainingBytes, trainingMemory, type TrainingMemory } from './lanes/training-memory.ts';
 export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';
 export type {
   ComputeGate,

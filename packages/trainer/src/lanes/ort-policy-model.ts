@@ -42,7 +42,7 @@ import type {
 import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
 import { type StreamedBlocks, streamedBlocks, weightBuffers } from './streamed-blocks.ts';
-import { DEFAULT_MEMORY_BUDGET_BYTES, MAX_LANES } from './training-memory.ts';
+import { MAX_LANES, memoryBudget } from './training-memory.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
@@ -55,7 +55,7 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
    * Must outlive this object. Default: single precision.
    */
   readonly bf16?: Bf16BlockMatrices;
-  /** Activations kept for backward; layers that do not fit are recomputed. Default 2 GiB. */
+  /** Activations kept for backward; layers that do not fit are recomputed. Default {@link memoryBudget}. */
   readonly memoryBudgetBytes?: number;
   /** Shared by policies that compute one at a time. Default: its own. */
   readonly workspace?: Workspace;
@@ -140,7 +140,7 @@ export class OrtPolicyModel implements PolicyModel {
       numLanes,
       threads,
     );
-    this.#memoryBudgetBytes = options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES;
+    this.#memoryBudgetBytes = options.memoryBudgetBytes ?? memoryBudget();
     this.#onRun = options.onRun ?? (() => {});
     this.#planOptions = {
       chunkTokens: options.chunkTokens ?? DEFAULT_CHUNK_TOKENS,

@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest';
 import { predictTraining } from '../learner/predict-training.ts';
 import { packTrie } from '../testing/pack-trie.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import { trainingMemory } from './training-memory.ts';
+import { memoryBudget, trainingMemory } from './training-memory.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'training-memory-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -72,6 +72,22 @@ test.each([
     const routerBytes = architecture === MIXTURE ? 2 * 4 * 6 * 320 : 0;
     expect(weightBytes === routerBytes).toBe(weights === 'streamed');
   }
+});
+
+test('a small machine keeps fewer activations', () => {
+  const rowBytesOn = (gigabytes: number) =>
+    trainingMemory(
+      { ...ARCHITECTURE, numLayers: 30, feedForwardSize: 3072 },
+      {
+        weights: 'streamed',
+        isTied: true,
+        numTokens: 4096,
+        numThreads: 2,
+        memoryBudgetBytes: memoryBudget(gigabytes * 2 ** 30),
+      },
+    ).rowBytes;
+  expect([3, 8, 16, 64].map((gigabytes) => memoryBudget(gigabytes * 2 ** 30) / 2 ** 30)).toEqual([0.375, 1, 2, 2]);
+  expect(rowBytesOn(16) - rowBytesOn(8)).toBeGreaterThan(0.9 * 2 ** 30);
 });
 
 test('nothing is predicted of a file that cannot be read or trained', () => {

@@ -6,6 +6,7 @@ import {
   inputOf,
   type LoraConfig,
   lowWidth,
+  machineMemory,
   type ProjectionName,
   projectionDims,
   projectionsIn,
@@ -68,7 +69,7 @@ export function trainingMemory(
       4 * routingParameters(architecture) +
       (isStreamed ? 0 : matrices + experts + 4 * vocabSize * hiddenSize * (isTied ? 1 : 2)),
     rowBytes:
-      activationBytes(architecture, numTokens, numLanes, options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES) +
+      activationBytes(architecture, numTokens, numLanes, options.memoryBudgetBytes ?? memoryBudget()) +
       4 * adapterParameters * numLanes +
       (isStreamed
         ? 2 *
@@ -89,7 +90,17 @@ export const totalTrainingBytes = ({ weightBytes, rowBytes, processBytes }: Trai
 
 /** With more lanes each has so few tokens that reading the weights shows; from eight threads on, runs get several. */
 export const MAX_LANES = 4;
-export const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
+const MAX_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
+/** A service of a small model takes most of the rest of a machine that has just enough memory for it. */
+const BUDGET_PART = 1 / 8;
+
+/**
+ * Activations that a row keeps for backward. Results have the same bits with any budget; a smaller one costs time.
+ *
+ * @param memoryBytes default: memory of the machine, or the limit of this process
+ */
+export const memoryBudget = (memoryBytes: number = machineMemory()): number =>
+  Math.min(MAX_MEMORY_BUDGET_BYTES, BUDGET_PART * memoryBytes);
 
 /** Matrices of a block, with the adapter's columns, and without experts. */
 function matrixBytes(architecture: Architecture, lora: LoraConfig, names: readonly ProjectionName[]): number {

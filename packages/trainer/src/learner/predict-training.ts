@@ -12,7 +12,13 @@ export interface TrainingPrediction {
 /** Predicts the memory of training from a model file's header; null for a file that cannot be read or trained. */
 export function predictTraining(
   modelPath: string,
-  options: { readonly weights: WeightsSetting; readonly numThreads: number; readonly numTokens: number },
+  options: {
+    readonly weights: WeightsSetting;
+    readonly numThreads: number;
+    readonly numTokens: number;
+    /** As in a policy. */
+    readonly memoryBudgetBytes?: number;
+  },
 ): TrainingPrediction | null {
   try {
     using file = GgufFile.open(modelPath);

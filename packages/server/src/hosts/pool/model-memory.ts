@@ -1,6 +1,5 @@
-import { totalmem } from 'node:os';
-
 import type { ModelMemory } from '@trainyard/engine';
+import { machineMemory } from '@trainyard/trainer';
 
 /**
  * Default part of the machine's memory for base models; the rest is for training, the service and other
@@ -14,8 +13,7 @@ export function totalBytes({ weightBytes, cacheBytes, processBytes }: ModelMemor
 
 /** Default budget, bytes: a part of the machine's memory, or of this process's limit. */
 export function defaultBudget(): number {
-  const limit = process.constrainedMemory();
-  return DEFAULT_PART * (limit > 0 ? Math.min(limit, totalmem()) : totalmem());
+  return DEFAULT_PART * machineMemory();
 }
 
 export function inMegabytes(bytes: number): string {
