@@ -116,7 +116,7 @@ export class ExpertSteps {
       this.#multiply(slots, { all: matrices[name], biases: biases?.[name] ?? null }, x, y);
     multiply('gate', this.#x, gate.data);
     multiply('up', this.#x, up.data);
-    this.#parts.between.expertActivation!.run({ gate, up }, { activated });
+    this.#parts.between.expertActivation.run({ gate, up }, { activated });
     const outputs = this.#outputs.subarray(0, numSlots * hiddenSize);
     multiply('down', activated.data, outputs);
     return outputs;

@@ -13,22 +13,28 @@ export class BetweenProducts {
   readonly #outputSums: Readonly<Record<'attention' | 'feedForward', ConstantGraph>> | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
-  /** The same with the width of an expert; null without experts. */
-  readonly expertActivation: ConstantGraph | null;
+  /** The same with the width of an expert. */
+  readonly expertActivation: ConstantGraph;
   readonly #opened: DisposableStack;
 
   constructor(architecture: Architecture) {
     const graph = new BlockGraph(architecture, 'outside');
     using opened = new DisposableStack();
     const open = (outputs: Outputs) => closedWith(opened, new ConstantGraph(outputs, {}, 1));
+    const { experts, feedForwardSize, hasSinks } = architecture;
     this.#norm = open(graph.normalised());
-    this.#outputSums = addsPlainOutputs(architecture)
-      ? null
-      : { attention: open(graph.outputSum('attention')), feedForward: open(graph.outputSum('feedForward')) };
+    if (addsPlainOutputs(architecture)) {
+      this.#outputSums = null;
+    } else {
+      const feedForward = open(graph.outputSum('feedForward'));
+      // Only attention may have a bias.
+      const attention = hasSinks ? open(graph.outputSum('attention')) : feedForward;
+      this.#outputSums = { attention, feedForward };
+    }
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
-    const { experts } = architecture;
-    this.expertActivation = experts === null ? null : open(graph.activated(experts.feedForwardSize));
+    const isOther = experts !== null && experts.feedForwardSize !== feedForwardSize;
+    this.expertActivation = isOther ? open(graph.activated(experts.feedForwardSize)) : this.activation;
     this.#opened = opened.move();
   }
 
