@@ -16,13 +16,14 @@ import { secondsOfDate } from '../terminal/times.ts';
 const PARTS = ['project', 'key', 'model', 'kind', 'day'] as const;
 type Part = (typeof PARTS)[number];
 const DEFAULT_PARTS: readonly Part[] = ['model', 'kind'];
-/** Step of a model's name. */
-const STEP = /(?::step|@step|@)\d+$/;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { h: 3_600, d: 86_400 };
 
 interface UsageOptions extends ServiceOptions, JsonOption {
   readonly by?: readonly Part[];
   readonly since?: Since;
+  readonly project?: string;
+  readonly key?: string;
+  readonly model?: string;
 }
 
 /** Unix seconds, or a period before the present time of the service. */
@@ -32,12 +33,23 @@ type Since = { readonly at: number } | { readonly ago: number };
 export function usageCommand(): Command {
   const command = newCommand('usage', 'token usage by project, key, model, kind and day')
     .option('--by <LIST>', `${PARTS.join(',')}: columns to group by (model,kind)`, partsOf)
-    .option('--since <WHEN>', 'start: 12h, 7d, or a date such as 2027-01-31 (30d)', sinceOf);
-  withExamples(command, ['trainyard usage', 'trainyard usage --by day,key --since 7d --json']);
+    .option('--since <WHEN>', 'start: 12h, 7d, or a date such as 2027-01-31 (30d)', sinceOf)
+    .option('--project <NAME>', "only usage of this project ('' for none)")
+    .option('--key <NAME>', 'only usage of keys with this name or id')
+    .option('--model <TEXT>', 'only usage of models with this text in their name');
+  withExamples(command, ['trainyard usage', 'trainyard usage --by day,key --since 7d --project demo --json']);
   return addServiceOptions(command, 'the response of the API').action(async (options: UsageOptions) => {
     const client = serviceClient(options);
-    const by = options.by ?? DEFAULT_PARTS;
-    const query: UsageQuery = { by: [...by], ...(options.since && { from: await secondsOf(options.since, client) }) };
+    const { by = DEFAULT_PARTS, project, key, model } = options;
+    const query: UsageQuery = {
+      by: [...by],
+      ...(options.since && { from: await secondsOf(options.since, client) }),
+      ...(project !== undefined && { project }),
+      ...(key !== undefined && { key }),
+      ...(model !== undefined && { model }),
+      // The JSON has each step.
+      fold_steps: options.json !== true,
+    };
     const usage = await client.usage.read(query);
     if (options.json === true) printJson(usage);
     else if (usage.data.length === 0) process.stdout.write('no usage in this time\n');
@@ -52,41 +64,16 @@ function usageTable(groups: readonly UsageGroupObject[], parts: readonly Part[])
     ...parts.map((title) => ({ title, isOptional: true })),
     ...['requests', 'prompt tokens', 'completion tokens'].map((title) => ({ title, isNumber: true })),
   ];
-  const rows = withoutSteps(groups, parts).map((group) => [
+  const rows = groups.map((group) => [
     ...parts.map((part) => labelOf(group, part)),
     ...[group.num_requests, group.prompt_tokens, group.completion_tokens].map((count) => count.toLocaleString('en')),
   ]);
   return tableFor(process.stdout, columns, rows);
 }
 
-/** Groups with the steps of a model as one, as `local/demo/x (7 steps)`. */
-function withoutSteps(groups: readonly UsageGroupObject[], parts: readonly Part[]): UsageGroupObject[] {
-  const folded = new Map<string, { group: UsageGroupObject; steps: Set<string> }>();
-  for (const group of groups) {
-    const [step] = STEP.exec(group.model ?? '') ?? [];
-    const own = step === undefined ? group : { ...group, model: group.model!.slice(0, -step.length) };
-    const key = parts.map((part) => labelOf(own, part)).join('\n');
-    const before = folded.get(key);
-    const steps = before?.steps ?? new Set<string>();
-    if (step !== undefined) steps.add(step);
-    const sum = (name: 'num_requests' | 'prompt_tokens' | 'completion_tokens') =>
-      own[name] + (before?.group[name] ?? 0);
-    folded.set(key, {
-      group: {
-        ...own,
-        num_requests: sum('num_requests'),
-        prompt_tokens: sum('prompt_tokens'),
-        completion_tokens: sum('completion_tokens'),
-      },
-      steps,
-    });
-  }
-  return Array.from(folded.values(), ({ group, steps }) =>
-    steps.size > 1 ? { ...group, model: `${group.model} (${steps.size} steps)` } : group,
-  );
-}
-
 function labelOf(group: UsageGroupObject, part: Part): string {
+  const { num_steps: numSteps = 0 } = group;
+  if (part === 'model' && numSteps > 1) return `${group.model} (${numSteps} steps)`;
   const label = part === 'key' ? (group.key_name ?? group.key_id) : group[part];
   return label ?? '-';
 }

@@ -1,29 +1,32 @@
-import type { UsageGroupObject } from '@trainyard/sdk';
 import { expect, test } from 'vitest';
 
-import { filteredParts, isShown, projectOf, usageFilterOf } from './usage-filter.ts';
-
-const NUMBERS = { num_requests: 1, prompt_tokens: 2, completion_tokens: 3 };
-const GROUP: UsageGroupObject = { ...NUMBERS, project: null, key_id: 'k1', model: 'local/demo/Short:step3' };
-const filter = (query: string) => usageFilterOf(new URLSearchParams(query));
-
-test('usage without a project counts for that of its trained model', () => {
-  expect(projectOf(GROUP)).toBe('demo');
-  expect(projectOf({ ...GROUP, project: 'named' })).toBe('named');
-  expect(projectOf({ ...GROUP, model: 'org/base' })).toBe('(none)');
-});
+import { keyLabels, projectOf, usageFilterOf } from './usage-filter.ts';
 
 test.each([
-  ['', true],
-  ['project=demo', true],
-  ['project=other', false],
-  ['key=k1&model=SHORT', true],
-  ['key=k2', false],
-  ['model=long', false],
-])('%j is shown: %s', (query, expected) => expect(isShown(GROUP, filter(query))).toBe(expected));
+  ['', {}],
+  ['project=demo', { project: 'demo' }],
+  ['project=(none)&key=k1', { project: '', key: 'k1' }],
+  ['model=%20Short%20&project=', { model: 'Short' }],
+])('the address %j filters by %j', (query, expected) =>
+  expect(usageFilterOf(new URLSearchParams(query))).toEqual(expected),
+);
 
-test('a filter adds the parts that it needs, and nothing else', () => {
-  expect(filteredParts(['day', 'kind'], filter(''))).toEqual(['day', 'kind']);
-  expect(filteredParts(['day', 'kind'], filter('project=a'))).toEqual(['day', 'kind', 'model', 'project']);
-  expect(filteredParts(['key', 'kind'], filter('key=a&model=b'))).toEqual(['key', 'kind', 'model']);
+test('the project that a filter names is the one that rows show', () => {
+  expect(projectOf({ project: 'demo' })).toBe('demo');
+  expect(usageFilterOf(new URLSearchParams({ project: projectOf({ project: null }) }))).toEqual({ project: '' });
+});
+
+test('keys of one name are told apart by their id', () => {
+  const keys = [
+    { key_id: 'a1b2c3d4-e5', key_name: 'admin' },
+    { key_id: 'f6a7b8c9-d0', key_name: 'admin' },
+    { key_id: 'k3', key_name: 'guest' },
+    { key_id: 'gone', key_name: null },
+  ];
+  expect([...keyLabels([...keys, keys[0]!]).values()]).toEqual([
+    'admin (a1b2c3d4)',
+    'admin (f6a7b8c9)',
+    'guest',
+    'gone',
+  ]);
 });

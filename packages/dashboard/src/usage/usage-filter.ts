@@ -1,43 +1,34 @@
 import type { UsageGroupObject } from '@trainyard/sdk';
 
-import type { UsagePart } from '../api/usage.ts';
+import type { UsageFilter } from '../api/usage.ts';
 
-/** Filter of the usage, from the address; empty texts match all. */
-export interface UsageFilter {
-  readonly project: string;
-  /** Id of a key. */
-  readonly key: string;
-  /** Part of a model's name. */
-  readonly model: string;
-}
+/** Option for usage of no project. Names of models hold no parentheses. */
+export const NO_PROJECT = '(none)';
 
+/** Filter of the usage, from the address. */
 export function usageFilterOf(parameters: URLSearchParams): UsageFilter {
-  const text = (name: string) => parameters.get(name) ?? '';
-  return { project: text('project'), key: text('key'), model: text('model').trim().toLowerCase() };
+  const text = (name: string) => parameters.get(name)?.trim() || undefined;
+  const [project, key, model] = [text('project'), text('key'), text('model')];
+  return {
+    ...(project === undefined ? {} : { project: project === NO_PROJECT ? '' : project }),
+    ...(key === undefined ? {} : { key }),
+    ...(model === undefined ? {} : { model }),
+  };
 }
 
-/** Parts that usage must be grouped by, so that it can be filtered. */
-export function filteredParts(parts: readonly UsagePart[], { project, key, model }: UsageFilter): UsagePart[] {
-  const needed: UsagePart[] = [
-    ...(project === '' ? [] : (['project', 'model'] as const)),
-    ...(key === '' ? [] : (['key'] as const)),
-    ...(model === '' ? [] : (['model'] as const)),
-  ];
-  // In one order, so that equal questions are asked once.
-  return [...new Set([...parts, ...needed])].toSorted();
+/** Project as pages show it. */
+export function projectOf({ project }: { readonly project?: string | null }): string {
+  return project ?? NO_PROJECT;
 }
 
-/** @param group with the parts of the filter */
-export function isShown(group: UsageGroupObject, { project, key, model }: UsageFilter): boolean {
-  return (
-    (project === '' || projectOf(group) === project) &&
-    (key === '' || group.key_id === key) &&
-    (model === '' || (group.model ?? '').toLowerCase().includes(model))
+/** Names of keys by id; those with a common name have the start of their id too. */
+export function keyLabels(groups: readonly Pick<UsageGroupObject, 'key_id' | 'key_name'>[]): Map<string, string> {
+  const names = new Map(groups.map(({ key_id: id = '', key_name: name }) => [id, name ?? id]));
+  const all = [...names.values()];
+  return new Map(
+    Array.from(names, ([id, name]) => {
+      const isShared = all.indexOf(name) !== all.lastIndexOf(name);
+      return [id, isShared ? `${name} (${id.slice(0, 8)})` : name];
+    }),
   );
-}
-
-/** Project named in the requests, or else that of the trained model. */
-export function projectOf({ project, model = '' }: UsageGroupObject): string {
-  const parts = model.split('/');
-  return project ?? (parts.length === 3 ? parts[1]! : '(none)');
 }

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'wouter';
 import type { UsageGroupObject } from '@trainyard/sdk';
 
-import { type UsagePart, usageQuery } from '../api/usage.ts';
+import { allUsage, type UsageFilter, usageQuery } from '../api/usage.ts';
 import { download, quoted } from '../charts/csv.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { Button } from '../components/button.tsx';
@@ -16,9 +16,8 @@ import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { Notice } from '../components/notice.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
-import { queryClient } from '../api/query-client.ts';
 import { DayBars } from './day-bars.tsx';
-import { filteredParts, isShown, projectOf, type UsageFilter, usageFilterOf } from './usage-filter.ts';
+import { keyLabels, projectOf, usageFilterOf } from './usage-filter.ts';
 import { type UsageRow, usageRows } from './usage-rows.ts';
 import { shownName } from '../components/shown-name.ts';
 
@@ -30,9 +29,10 @@ export function UsagePage() {
   const [parameters, setParameters] = useSearchParams();
   const days = SPANS.find((span) => String(span) === parameters.get('days')) ?? 30;
   const filter = usageFilterOf(parameters);
-  const { data, groups, error } = useUsage(['day', 'kind'], days, filter);
+  const { data, error } = useQuery(usageQuery({ ...filter, by: ['day', 'kind'] }, days));
+  const groups = data?.data ?? [];
   const [trained, sampled] = [true, false].map((is) => groups.filter(({ kind }) => (kind === 'training') === is));
-  const hasFilter = Object.values(filter).some((text) => text !== '');
+  const hasFilter = Object.keys(filter).length > 0;
   const choose = (span: number) =>
     setParameters((before) => changed(before, { days: String(span) }), { replace: true });
   return (
@@ -51,9 +51,6 @@ export function UsagePage() {
     >
       <UsageFilters days={days} filter={filter} />
       {error === null ? null : <Fault error={error} />}
-      {data?.has_more === true ? (
-        <Notice tone="warn">There are more than 10,000 rows, and only these are counted. Choose fewer days.</Notice>
-      ) : null}
       {data === undefined ? null : groups.length > 0 ? (
         <>
           <div className="usage-charts">
@@ -74,22 +71,16 @@ export function UsagePage() {
   );
 }
 
-/** Usage grouped by parts, of which the filter leaves some. */
-function useUsage(parts: readonly UsagePart[], days: number, filter: UsageFilter) {
-  const { data, error } = useQuery(usageQuery(filteredParts(parts, filter), days));
-  return { data, error, groups: (data?.data ?? []).filter((group) => isShown(group, filter)) };
-}
-
 /** Choices of the projects and keys with usage in these days, and of those in the address. */
 function UsageFilters({ days, filter }: { days: number; filter: UsageFilter }) {
-  const { data: ofModels } = useQuery(usageQuery(['kind', 'model', 'project'], days));
-  const { data: ofKeys } = useQuery(usageQuery(['key', 'kind'], days));
-  const keys = new Map((ofKeys?.data ?? []).map(({ key_id: id, key_name: name }) => [id ?? '', name ?? id ?? '']));
-  if (filter.key !== '' && !keys.has(filter.key)) keys.set(filter.key, filter.key);
+  const { data: projects } = useQuery(usageQuery({ by: 'project' }, days));
+  const { data: ofKeys } = useQuery(usageQuery({ by: 'key' }, days));
+  const keys = keyLabels(ofKeys?.data ?? []);
+  if (filter.key !== undefined && !keys.has(filter.key)) keys.set(filter.key, filter.key);
   const options = [...keys].toSorted(([, first], [, second]) => (first < second ? -1 : 1));
   return (
     <div className="filters">
-      <ProjectFilter projects={(ofModels?.data ?? []).map(projectOf)} />
+      <ProjectFilter projects={(projects?.data ?? []).map(projectOf)} />
       <FilterSelect
         name="key"
         label="Key"
@@ -101,11 +92,21 @@ function UsageFilters({ days, filter }: { days: number; filter: UsageFilter }) {
 }
 
 function ModelUsage({ days, filter }: { days: number; filter: UsageFilter }) {
-  const { groups } = useUsage(['kind', 'model', 'project'], days, filter);
+  // Without the kind, so that a step with chats and completions counts once.
+  const of = (kind: NonNullable<UsageFilter['kind']>) =>
+    usageQuery({ ...filter, by: ['model', 'project'], fold_steps: true, kind }, days);
+  const { data: sampled } = useQuery(of(['chat', 'completion']));
+  const { data: trained } = useQuery(of('training'));
+  const groups = [
+    ...(sampled?.data ?? []),
+    ...(trained?.data ?? []).map((group) => ({ ...group, kind: 'training' as const })),
+  ];
   const rows = usageRows(groups, (group) => [projectOf(group), group.model ?? '']);
+  const isCut = sampled?.has_more === true || trained?.has_more === true;
   return (
     <UsageTable
       title="By project and model"
+      note={isCut ? 'Only the first 10,000 models are listed. The sums above count all.' : null}
       rows={rows}
       columns={[
         { name: 'Project', cell: ({ names }) => shownName(names[0]!) },
@@ -124,8 +125,9 @@ function ModelUsage({ days, filter }: { days: number; filter: UsageFilter }) {
 }
 
 function KeyUsage({ days, filter }: { days: number; filter: UsageFilter }) {
-  const { groups } = useUsage(['key', 'kind'], days, filter);
-  const rows = usageRows(groups, ({ key_name: name, key_id: id }) => [name ?? id ?? '', id ?? '']);
+  const { data } = useQuery(usageQuery({ ...filter, by: ['key', 'kind'] }, days));
+  const labels = keyLabels(data?.data ?? []);
+  const rows = usageRows(data?.data ?? [], ({ key_id: id = '' }) => [labels.get(id) ?? id, id]);
   return (
     <UsageTable title="By key" rows={rows} columns={[{ name: 'Key', cell: ({ names }) => shownName(names[0]!) }]} />
   );
@@ -133,16 +135,19 @@ function KeyUsage({ days, filter }: { days: number; filter: UsageFilter }) {
 
 function UsageTable({
   title,
+  note = null,
   rows,
   columns,
 }: {
   title: string;
+  note?: string | null;
   rows: readonly UsageRow[];
   columns: readonly Column<UsageRow>[];
 }) {
   return (
     <section className="usage-table">
       <h2>{title}</h2>
+      {note === null ? null : <Notice tone="warn">{note}</Notice>}
       <DataTable caption={title} columns={[...columns, ...COUNTS]} rows={rows} keyOf={({ key }) => key} />
     </section>
   );
@@ -164,8 +169,7 @@ const COUNTS: readonly Column<UsageRow>[] = [
 
 /** Downloads the counts of the filter by day, project, key, model and kind. */
 async function downloadAll(days: number, filter: UsageFilter): Promise<void> {
-  const { data: all } = await queryClient.fetchQuery(usageQuery(ALL_PARTS, days));
-  const data = all.filter((group) => isShown(group, filter));
+  const data = await allUsage({ ...filter, by: [...ALL_PARTS] }, days);
   const head = 'day,project,key,model,kind,requests,prompt_tokens,completion_tokens\n';
   const line = (group: UsageGroupObject) =>
     [

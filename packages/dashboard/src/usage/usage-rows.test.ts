@@ -2,21 +2,21 @@ import { expect, test } from 'vitest';
 
 import { roundTop, usageRows } from './usage-rows.ts';
 
-const group = (model: string, kind: 'chat' | 'training', prompt: number, completion: number) => ({
+const group = (model: string, kind: 'chat' | 'training', prompt: number, completion: number, numSteps = 0) => ({
   project: 'demo',
   model,
+  num_steps: numSteps,
   kind,
   num_requests: 2,
   prompt_tokens: prompt,
   completion_tokens: completion,
 });
 
-test('steps of a model are one row, with sampling and training apart', () => {
+test('a model is one row, with sampling and training apart', () => {
   const rows = usageRows(
     [
       group('base', 'chat', 1, 1),
-      group('local/demo/x:step1', 'chat', 100, 10),
-      group('local/demo/x:step2', 'chat', 200, 20),
+      group('local/demo/x', 'chat', 300, 30, 2),
       group('local/demo/x', 'training', 5_000, 300),
     ],
     ({ project, model }) => [project ?? '', model ?? ''],
@@ -26,7 +26,7 @@ test('steps of a model are one row, with sampling and training apart', () => {
     key: 'demo\nlocal/demo/x',
     names: ['demo', 'local/demo/x'],
     numSteps: 2,
-    numRequests: 4,
+    numRequests: 2,
     promptTokens: 300,
     completionTokens: 30,
     numJobs: 2,

@@ -15,25 +15,20 @@ export interface UsageRow {
   readonly contextTokens: number;
 }
 
-/** Name of a model without its step: `local/demo/x:step3` → `local/demo/x`. */
-const STEP = /(?::step|@step|@)\d+$/;
-
-/** Rows by names, with the steps of a model as one row; the most tokens first. */
+/** Rows by names; the most tokens first. */
 export function usageRows(
   groups: readonly UsageGroupObject[],
   namesOf: (group: UsageGroupObject) => readonly string[],
 ): UsageRow[] {
-  const rows = new Map<string, UsageRow & { readonly steps: Set<string> }>();
+  const rows = new Map<string, UsageRow>();
   for (const group of groups) {
-    const step = STEP.exec(group.model ?? '')?.[0];
-    const names = namesOf(group).map((name) => name.replace(STEP, ''));
+    const names = namesOf(group);
     const key = names.join('\n');
-    const before = rows.get(key) ?? { ...NOTHING, key, names, steps: new Set<string>() };
-    if (step !== undefined) before.steps.add(step);
+    const before = rows.get(key) ?? { ...NOTHING, key, names };
     const isTraining = group.kind === 'training';
     rows.set(key, {
       ...before,
-      numSteps: before.steps.size,
+      numSteps: before.numSteps + (group.num_steps ?? 0),
       numRequests: before.numRequests + (isTraining ? 0 : group.num_requests),
       promptTokens: before.promptTokens + (isTraining ? 0 : group.prompt_tokens),
       completionTokens: before.completionTokens + (isTraining ? 0 : group.completion_tokens),
@@ -43,7 +38,7 @@ export function usageRows(
     });
   }
   const total = (row: UsageRow) => row.promptTokens + row.completionTokens + row.trainedTokens + row.contextTokens;
-  return [...rows.values()].map(({ steps: _steps, ...row }) => row).toSorted((a, b) => total(b) - total(a));
+  return [...rows.values()].toSorted((a, b) => total(b) - total(a));
 }
 
 const NOTHING = {

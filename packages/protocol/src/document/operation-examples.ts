@@ -538,7 +538,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   },
   listServiceEvents: { query: { after: '0', limit: 100 }, answer: page(serviceEvent), chunk: serviceEvent },
   readUsage: {
-    query: { by: 'day', from: CREATED, to: CREATED + 86_400 },
+    query: { by: 'day', from: CREATED, to: CREATED + 86_400, project: 'demo' },
     answer: {
       object: 'list',
       from: CREATED,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../parts/store.ts';
+import type { UsageQuery } from '../parts/usage/usage.ts';
 import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -571,6 +572,74 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await group(['kind', 'project'])).toHaveLength(2);
       expect(await group(['key', 'model'], 2)).toHaveLength(2);
       expect(await store.usage.group({ entityId: 'nobody', by: [], from, to: from + 1, limit: 1 })).toEqual([]);
+    });
+
+    it('usage is filtered by project, key, model and kind, and its steps are folded, as by a plain sum', async () => {
+      const from = clock.read();
+      const MODELS = [
+        'org/base',
+        'acme/demo/run1',
+        'acme/demo/run1:step1',
+        'acme/demo/run1:step12',
+        'acme/a_b/Run:step3',
+      ];
+      const all = Array.from({ length: 120 }, (_, index) => ({
+        entityId: 'e',
+        keyId: `k${index % 3}`,
+        project: index % 4 === 0 ? 'named' : null,
+        model: MODELS[index % MODELS.length]!,
+        kind: (['chat', 'completion', 'training'] as const)[index % 7 > 2 ? 0 : index % 7]!,
+        promptTokens: index + 1,
+        completionTokens: index * 2 + 1,
+      }));
+      for (const usage of all) void store.usage.record(usage);
+      const projectOf = ({ project, model }: (typeof all)[number]) =>
+        project ?? (model.split('/').length === 3 ? model.split('/')[1]! : null);
+      const rootOf = ({ model }: { model: string }) => model.replace(/:step\d+$/, '');
+      const common = { entityId: 'e', from, to: from + DAY_MS, limit: 100 };
+      const totals = (some: typeof all) => ({
+        numRequests: some.length,
+        promptTokens: some.reduce((sum, { promptTokens }) => sum + promptTokens, 0),
+        completionTokens: some.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
+      });
+      const FILTERS: readonly (readonly [Partial<UsageQuery>, (usage: (typeof all)[number]) => boolean])[] = [
+        [{}, () => true],
+        [{ project: 'demo' }, (usage) => projectOf(usage) === 'demo'],
+        [{ project: 'named' }, (usage) => projectOf(usage) === 'named'],
+        [{ project: null }, (usage) => projectOf(usage) === null],
+        [{ keyIds: ['k0', 'k2', 'gone'] }, ({ keyId }) => keyId !== 'k1'],
+        [{ modelText: 'RUN' }, ({ model }) => /run/i.test(model)],
+        [{ modelText: 'a_b/' }, ({ model }) => model.includes('a_b/')],
+        [{ modelText: 'o%b' }, () => false],
+        [{ kinds: ['chat', 'completion'] }, ({ kind }) => kind !== 'training'],
+        [
+          { kinds: ['training'], project: 'demo', keyIds: ['k1'], modelText: 'run1:step1' },
+          (usage) =>
+            usage.kind === 'training' &&
+            projectOf(usage) === 'demo' &&
+            usage.keyId === 'k1' &&
+            usage.model.includes('run1:step1'),
+        ],
+      ];
+      for (const [filter, isMatch] of FILTERS) {
+        const some = all.filter(isMatch);
+        expect(await store.usage.group({ ...common, ...filter, by: [] })).toEqual(
+          some.length === 0 ? [] : [totals(some)],
+        );
+        const roots = [...new Set(some.map(rootOf))].toSorted();
+        const groups = await store.usage.group({ ...common, ...filter, by: ['model'], foldsSteps: true });
+        // Databases order upper and lower case in different ways.
+        expect(groups.toSorted((a, b) => (a.model! < b.model! ? -1 : 1))).toEqual(
+          roots.map((root) => {
+            const own = some.filter((usage) => rootOf(usage) === root);
+            const steps = new Set(own.map(({ model }) => model)).difference(new Set([root]));
+            return { model: root, numSteps: steps.size, ...totals(own) };
+          }),
+        );
+      }
+      const projects = await store.usage.group({ ...common, by: ['project'] });
+      expect(projects.map(({ project }) => project)).toEqual([null, 'a_b', 'demo', 'named']);
+      expect(await store.usage.group({ ...common, by: ['model'], foldsSteps: true, limit: 2 })).toHaveLength(2);
     });
   });
 }

@@ -13,16 +13,10 @@ export interface UsageRecords {
    */
   sum(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
   /**
-   * Usage for `from <= time < to`, grouped by these parts and in their order, at most `limit` rows. Bounds as
-   * for `sum`.
+   * Usage for `from <= time < to` that matches the filter, grouped by these parts and in their order, at most
+   * `limit` rows. Bounds as for `sum`.
    */
-  group(query: {
-    entityId: string;
-    by: readonly UsagePart[];
-    from: number;
-    to: number;
-    limit: number;
-  }): Promise<UsageGroup[]>;
+  group(query: UsageQuery): Promise<UsageGroup[]>;
   /**
    * Merges up to `limit` usage records from before the hour of that time into one per hour, key, project,
    * model and kind.
@@ -48,11 +42,34 @@ export interface Usage {
 /** Dimensions to group usage by. A day starts at 00:00 UTC. */
 export type UsagePart = 'project' | 'key' | 'model' | 'kind' | 'day';
 
+export interface UsageQuery {
+  readonly entityId: string;
+  readonly by: readonly UsagePart[];
+  /** Milliseconds since the epoch; `to` is exclusive. */
+  readonly from: number;
+  readonly to: number;
+  readonly limit: number;
+  /** Count the steps of a model as one. Default false. */
+  readonly foldsSteps?: boolean;
+  /** Null: of no project. Default: of any. */
+  readonly project?: string | null | undefined;
+  /** Default: of any key. */
+  readonly keyIds?: readonly string[] | undefined;
+  /** Part of the model's name, in any case. Default: of any model. */
+  readonly modelText?: string | undefined;
+  /** Default: of any kind. */
+  readonly kinds?: readonly UsageKind[] | undefined;
+}
+
 /** Summed usage; dimensions not grouped by are absent. */
 export interface UsageGroup {
+  /** Named in the requests, or else that of the trained model; null: neither. */
   project?: string | null;
   keyId?: string;
+  /** Without its step if steps are folded. */
   model?: string;
+  /** Steps folded into the row; 0 for base models, and for training. */
+  numSteps?: number;
   kind?: UsageKind;
   /** Start of the day, milliseconds since the epoch. */
   day?: number;

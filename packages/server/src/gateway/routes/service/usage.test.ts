@@ -40,6 +40,35 @@ test('usage is one sum, or grouped by the requested fields, of the own entity', 
   expect((await server.request('GET', '/v1/preview/usage?by=colour')).statusCode).toBe(422);
 });
 
+test('usage is filtered by project, key, model and kind; bad filters are refused with their name', async () => {
+  await server.chat({}, { 'openai-project': 'team/two' });
+  const night = { authorization: `Bearer ${await server.makeKey('acme', ['inference', 'training'])}` };
+  await server.chat({}, night);
+  const requests = async (query: string) =>
+    (await usage(`?${query}`)).data.reduce((sum, { num_requests: count }) => sum + count, 0);
+  const all = await requests('');
+  const [key] = (await usage('?by=key', night)).data.filter(({ num_requests: count }) => count === 1);
+  expect(await requests('project=team%2Ftwo')).toBe(1);
+  expect(await requests('project=team')).toBe(0);
+  expect(await requests('project=')).toBeLessThan(all);
+  expect(await requests(`key=${key!.key_id}`)).toBe(1);
+  expect([key!.key_name, await requests('key=test')]).toEqual(['test', all]);
+  expect(await requests('key=nobody')).toBe(0);
+  expect([await requests('model=TINY'), await requests('model=t%25y')]).toEqual([all, 0]);
+  expect([await requests('kind=chat'), await requests('kind=training&kind=completion')]).toEqual([all, 0]);
+  expect((await usage('?by=model&fold_steps=true')).data).toMatchObject([{ model: 'tiny/base', num_steps: 0 }]);
+  for (const [query, field] of [
+    ['kind=sleep', 'kind'],
+    ['key=', 'key'],
+    ['model=', 'model'],
+    [`project=${'x'.repeat(513)}`, 'project'],
+    ['fold_steps=perhaps', 'fold_steps'],
+  ] as const) {
+    const refused = await server.request('GET', `/v1/preview/usage?${query}`);
+    expect([refused.statusCode, refused.json<{ error: { param: string } }>().error.param]).toEqual([422, field]);
+  }
+});
+
 test('only admins see hosts', async () => {
   expect((await server.request('GET', '/v1/preview/hosts')).statusCode).toBe(403);
   const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };

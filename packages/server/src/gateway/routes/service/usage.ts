@@ -17,18 +17,22 @@ export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts):
       const { entityId } = callerOf(request);
       // Includes usage of the current second.
       const { to = Math.floor(clock() / 1000) + 1, from = Math.max(0, to - DEFAULT_SECONDS), by = [] } = request.query;
+      const { project, key, model, kind, fold_steps: foldsSteps } = request.query;
+      const parts = [by].flat();
+      const keys = parts.includes('key') || key !== undefined ? await store.keys.list(entityId) : [];
       const groups = await store.usage.group({
         entityId,
-        by: [by].flat(),
+        by: parts,
         from: from * 1000,
         to: to * 1000,
         limit: MAX_GROUPS + 1,
+        ...(foldsSteps === undefined ? {} : { foldsSteps }),
+        project: project === '' ? null : project,
+        keyIds: key === undefined ? undefined : [key, ...keys.filter(({ name }) => name === key).map(({ id }) => id)],
+        modelText: model,
+        kinds: kind === undefined ? undefined : [kind].flat(),
       });
-      const names = new Map(
-        groups.some(({ keyId }) => keyId !== undefined)
-          ? (await store.keys.list(entityId)).map(({ id, name }) => [id, name])
-          : [],
-      );
+      const names = new Map(keys.map(({ id, name }) => [id, name]));
       return {
         object: 'list',
         from,
@@ -41,11 +45,12 @@ export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts):
 }
 
 function toGroupObject(group: UsageGroup, keyNames: ReadonlyMap<string, string>): UsageGroupObject {
-  const { project, keyId, model, kind, day } = group;
+  const { project, keyId, model, numSteps, kind, day } = group;
   return {
     ...(project === undefined ? {} : { project }),
     ...(keyId === undefined ? {} : { key_id: keyId, key_name: keyNames.get(keyId) ?? null }),
     ...(model === undefined ? {} : { model }),
+    ...(numSteps === undefined ? {} : { num_steps: numSteps }),
     ...(kind === undefined ? {} : { kind }),
     ...(day === undefined ? {} : { day: new Date(day).toISOString().slice(0, 10) }),
     num_requests: group.numRequests,
