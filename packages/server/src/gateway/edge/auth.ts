@@ -4,6 +4,7 @@ import { type Caller, isDamagedSecret, limitsIfAny, type Store } from '@trainyar
 
 import { isForwarded } from './forwarded.ts';
 import type { KeyWatch } from './key-watch.ts';
+import { reasonOfEnd, UNKNOWN_KEY } from './refused-key.ts';
 import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteScope } from '../../seams/faults/route-scope.ts';
@@ -96,16 +97,23 @@ async function authenticate(request: FastifyRequest, store: Store): Promise<Call
   const secret = authorization === undefined ? [named].flat()[0]?.trim() : BEARER.exec(authorization.trim())?.[1];
   const caller = secret === undefined ? null : await store.keys.verify(secret);
   if (caller) return caller;
-  throw new RequestError('request.unauthenticated', refusalOf(secret, authorization ?? named), {
+  throw new RequestError('request.unauthenticated', await refusalOf(secret, authorization ?? named, store), {
     headers: { 'www-authenticate': 'Bearer' },
   });
 }
 
-function refusalOf(secret: string | undefined, sent: string | string[] | undefined): string {
+async function refusalOf(
+  secret: string | undefined,
+  sent: string | string[] | undefined,
+  store: Store,
+): Promise<string> {
   if (sent === undefined) return 'Missing API key: send the header `Authorization: Bearer KEY` or `x-api-key: KEY`';
   if (secret !== undefined && isDamagedSecret(secret))
     return 'The API key is not valid: its checksum is wrong, so it was mistyped or truncated';
-  return 'The API key is not valid: it is unknown, revoked or expired';
+  // While the database is away, remembered keys are refused too, without a reason.
+  const key = secret === undefined ? null : await store.keys.getBySecret(secret).catch(() => undefined);
+  if (key === undefined) return 'The API key is not valid: it is unknown, revoked or expired';
+  return key === null ? UNKNOWN_KEY : reasonOfEnd(key);
 }
 
 export function callerOf(request: FastifyRequest): Caller {

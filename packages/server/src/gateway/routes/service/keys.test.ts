@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ApiKeyList, ApiKeyObject, CreatedKeyObject, ErrorBody } from '@trainyard/protocol';
+import { makeKeySecret } from '@trainyard/store';
 
 import { createServer } from '../../create-server.ts';
 import { TestServer } from '../../../testing/test-server.ts';
@@ -42,7 +43,9 @@ test('a key is made for its scopes, shown once, listed and revoked', async () =>
   expect(revoked.json<ApiKeyObject>()).toMatchObject({ id: key.id, revoked_at: expect.any(Number) as number });
   const refused = await withKey(secret);
   expect(refused.statusCode).toBe(401);
-  expect(refused.json<ErrorBody>().error.message).toContain('unknown, revoked or expired');
+  expect(refused.json<ErrorBody>().error.message).toMatch(
+    /^The key `ci` was revoked on 20\d\d-\d\d-\d\d at \d\d:\d\d UTC\. Use another one/,
+  );
   const again = await server.request('DELETE', `/v1/keys/${key.id}`, undefined, admin);
   expect(again.json()).toEqual(revoked.json());
 });
@@ -93,6 +96,24 @@ test('a key can have an expiry in the future', async () => {
   const { secret, expires_at: expiresAt } = ahead.json<CreatedKeyObject>();
   expect(expiresAt).toBe(now + 3600);
   expect((await withKey(secret)).statusCode).toBe(200);
+});
+
+test('a request with an ended key is told when it ended; without its whole secret it learns nothing', async () => {
+  const { id: entityId } = await server.store.keys.ensureEntity('acme');
+  const expiresAt = Date.UTC(2025, 0, 2, 3, 4, 5);
+  const { secret } = await server.store.keys.create({ entityId, name: 'night', scopes: ['inference'], expiresAt });
+  const messageOf = async (key: string) => {
+    const response = await withKey(key);
+    expect(response.statusCode).toBe(401);
+    return response.json<ErrorBody>().error.message;
+  };
+  const ended = /^The key `night` expired on 2025-01-02 at 03:04 UTC\. Use another one/;
+  expect(await messageOf(secret)).toMatch(ended);
+  // Well-formed, so that only the database can tell it from a key.
+  const unknown = makeKeySecret();
+  for (const other of [unknown, 'night', secret.toUpperCase(), secret.slice(0, -1)])
+    expect(await messageOf(other)).not.toMatch(/night|expired on|2025/);
+  expect(await messageOf(unknown)).toContain('is unknown');
 });
 
 test.each([

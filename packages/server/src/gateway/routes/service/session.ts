@@ -5,9 +5,10 @@ import {
   type SessionLinkObject,
   type SessionObject,
 } from '@trainyard/protocol';
-import type { ApiKey, Session } from '@trainyard/store';
+import type { Session } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
+import { reasonOfEnd, UNKNOWN_KEY } from '../../edge/refused-key.ts';
 import { refuseOtherPages, sessionCookie, sessionTokenOf } from '../../edge/session-cookie.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import { toKeyObject } from '../../../seams/contract/key-object.ts';
@@ -76,7 +77,8 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
     if (key !== undefined) {
       const caller = await store.keys.verify(key.trim());
       if (caller !== null) return caller.keyId;
-      throw refused(refusalOf(await store.keys.getBySecret(key.trim())));
+      const ended = await store.keys.getBySecret(key.trim());
+      throw refused(ended === null ? UNKNOWN_KEY : reasonOfEnd(ended));
     }
     const keyId = await store.signIns.redeemLink(code!);
     if (keyId !== null) return keyId;
@@ -84,19 +86,6 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
       'The sign-in link was already used, or is older than 15 minutes. Create another one with "trainyard open", or use a key',
     );
   }
-}
-
-/** Only the owner of a secret is told how its key ended. */
-function refusalOf(key: ApiKey | null): string {
-  if (key === null) return 'The API key is unknown. Check that it was copied as a whole';
-  if (key.revokedAt !== null)
-    return `The key \`${key.name}\` was revoked on ${minuteOf(key.revokedAt)}. Use another one`;
-  return `The key \`${key.name}\` expired on ${minuteOf(key.expiresAt ?? 0)}. Use another one`;
-}
-
-/** `2026-11-27 at 21:04 UTC` */
-function minuteOf(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 16).replace('T', ' at ')} UTC`;
 }
 
 export function linkPath(code: string): string {
