@@ -177,8 +177,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const judged = new JudgedPage(page, dashboard.origin);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      for (const width of [1440, 1024, 390]) expect(await judged.faultsAt(width)).toEqual([]);
-      expect(await judged.violations()).toEqual([]);
+      expect(await judged.faults({ last: 'narrow' })).toEqual([]);
     }
     await page.context().close();
   });

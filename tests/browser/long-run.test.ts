@@ -162,7 +162,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
         Step: String(NUM_STEPS),
         Reward: `${value(last)} from ${value(reward.mean[0]!)}`,
         Best: `${value(model.best!.value)} step ${model.best!.step}`,
-        'Gradient steps': count(model.num_gradient_steps),
+        'Gradient steps': `${count(model.num_gradient_steps)} of all jobs`,
         Checkpoints: count(NUM_STEPS + 1),
       });
       await page.getByRole('button', { name: 'Reward as a table' }).click();
@@ -173,7 +173,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
       await judged.open(`${modelPath}/checkpoints`, 'latest');
       const checkpoints = await list<CheckpointObject>(`/preview/models/${service.modelId}/checkpoints?limit=100`);
       expect(checkpoints).toHaveLength(model.num_checkpoints);
-      const inCell = (metric: number | undefined) => (metric === undefined ? '–' : value(metric));
+      const inCell = (metric: number | undefined) => (metric === undefined ? '–' : score(metric));
       const shown = (await judged.rows('Checkpoints')).slice(0, 10).map((cells) => cells.slice(0, 3));
       expect(shown).toEqual(
         checkpoints
@@ -261,7 +261,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
       await page.locator('.rollout-facts').waitFor();
       const one = all.find(({ id }) => page.url().includes(id))!;
       expect(one).toMatchObject({ num_tokens: 37, question: 'What is 6 times 7?', excerpt: 'It is 77.' });
-      expect(cells.slice(1, 7)).toEqual(['0.37', 'What is 6 times 7?', 'It is 77.', '1', '37', 'stop']);
+      expect(cells.slice(1, 7)).toEqual(['0.370', 'What is 6 times 7?', 'It is 77.', '1', '37', 'stop']);
       expect(await page.locator('.rollout-facts').textContent()).toMatch(/^Reward 0\.37Tokens 37.*Ended by stop/);
       for (const text of [one.question!, one.excerpt!]) await page.getByText(text).first().waitFor();
       await page.getByRole('link', { name: 'Tokens' }).click();
@@ -271,6 +271,25 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
         .first()
         .waitFor();
       expect(await page.locator('[data-index]').count()).toBe(37);
+      expect(judged.complaints()).toEqual([]);
+    });
+
+    test('of a failed job: its rollouts, their groups and the page of one say that it failed', async () => {
+      const { page } = judged;
+      const [failed] = jobs as [TrainingJobObject];
+      await judged.open(`${modelPath}/rollouts?view=all&job=${failed.id}`, 'job failed');
+      const rows = await page.locator('.rollout-line').allTextContents();
+      expect(rows).toHaveLength(NUM_GROUPS * GROUP_SIZE);
+      expect(rows.filter((text) => !text.startsWith('job failed'))).toEqual([]);
+      await judged.open(`${modelPath}/rollouts?step=${NUM_STEPS}&split=train&job=${failed.id}`, 'only of');
+      await expect.poll(() => page.getByText('job failed', { exact: true }).count()).toBe(NUM_GROUPS);
+      await page.locator('.reward-chip').first().click();
+      await page.getByText('Its job failed, so no step of the model learned from it.').waitFor();
+      await page.goBack();
+      await page.getByRole('button', { name: 'All of the step' }).click();
+      await page.getByText('only of').waitFor({ state: 'detached' });
+      await judged.open(`/jobs/${failed.id}`, 'the loss is NaN');
+      await page.getByText('for training').waitFor();
       expect(judged.complaints()).toEqual([]);
     });
 
@@ -422,10 +441,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
       await judged.open(named, content);
       const title = page.getByRole('heading', { level: 1, name: heading }).first();
       // Light pages end at the widest window, dark ones at the narrowest: axe looks there.
-      for (const width of theme === 'light' ? [390, 1024, 1440] : [1440, 1024, 390])
-        expect(await judged.faultsAt(width, [title])).toEqual([]);
-      expect(await judged.violations()).toEqual([]);
-      expect(judged.complaints()).toEqual([]);
+      expect(await judged.faults({ seen: [title], last: theme === 'light' ? 'wide' : 'narrow' })).toEqual([]);
     },
   );
 
@@ -433,7 +449,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
     const { page } = judged;
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
     await judged.open('/docs', 'Every error has the shape');
-    for (const width of [390, 1024, 1440]) expect(await judged.faultsAt(width)).toEqual([]);
+    expect(await judged.faultsInWindows()).toEqual([]);
     // It has 15,000 elements: of its sections two are enough.
     await page.evaluate(`document.querySelectorAll('main section').forEach((one) => {
       if (!['createChatCompletion', 'schema-ErrorBody'].includes(one.id)) one.remove();
@@ -449,6 +465,14 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
     const list = (await page.getByRole('table', { name: 'Training jobs' }).boundingBox())!;
     expect(list.height).toBeGreaterThan(500);
     expect(list.y + list.height).toBeLessThanOrEqual(844);
+    await service.api('POST', '/keys', { name: 'someone@a-laptop', scopes: ['training'] });
+    await judged.open('/keys', 'someone@a-laptop');
+    const key = page.getByRole('row').filter({ hasText: 'someone@a-laptop' });
+    const revoke = (await key.getByRole('button', { name: /^Revoke/ }).boundingBox())!;
+    const ofKey = (await key.getByText('someone@a-laptop').boundingBox())!;
+    expect(revoke.x + revoke.width).toBeLessThanOrEqual(1440);
+    expect(ofKey.height).toBeLessThan(24);
+    expect(Math.abs(revoke.y + revoke.height / 2 - ofKey.y - ofKey.height / 2)).toBeLessThan(3);
     await page.setViewportSize({ width: 1024, height: 844 });
     await judged.open('/models', 'short-answers');
     const name = (await page.locator('.model-name').first().boundingBox())!;

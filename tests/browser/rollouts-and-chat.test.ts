@@ -22,7 +22,6 @@ const hasPython = await hasPythonEnvironment(ROOT, 'art');
 /** `npm run bench -- dashboard` scrolls through 100,000. */
 const NUM_ROLLOUTS = 20_000;
 const WAIT = { timeout: 60_000 };
-const WIDTHS = [1440, 1024, 390];
 
 interface ScrollReport {
   numFrames: number;
@@ -109,19 +108,12 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
     return page;
   }
 
-  /** All findings of axe, and an entry for each width at which the page is wider than its window. */
-  async function faultsOf(page: Page, widths: readonly number[] = WIDTHS): Promise<string[]> {
-    const judged = new JudgedPage(page, service.url);
-    const faults = [];
-    for (const width of widths) faults.push(...(await judged.faultsAt(width)));
-    return [...faults, ...(await judged.violations())];
-  }
-
   /** Faults of a page in a state that takes some clicks. */
   async function faultsInBothThemes(page: Page): Promise<string[]> {
-    const inLight = await faultsOf(page, WIDTHS.toReversed());
+    const judged = new JudgedPage(page, service.url);
+    const inLight = await judged.faults();
     await page.emulateMedia({ colorScheme: 'dark' });
-    return [...inLight, ...(await faultsOf(page))];
+    return [...inLight, ...(await judged.faults({ last: 'narrow' }))];
   }
 
   const idsOf = async (query: string) => {
@@ -155,8 +147,8 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   )('%s fits each window and has no violation of axe (%s)', async (_name, theme, path, ready) => {
     const page = await open(await path(), { isDark: theme === 'dark' });
     await page.getByText(ready).first().waitFor(WAIT);
-    // axe looks at the last width.
-    expect(await faultsOf(page, theme === 'light' ? WIDTHS.toReversed() : WIDTHS)).toEqual([]);
+    const last = theme === 'light' ? 'wide' : 'narrow';
+    expect(await new JudgedPage(page, service.url).faults({ last })).toEqual([]);
   });
 
   test('a bar of the histogram selects the groups with its rewards, and the keyboard leaves a step', async () => {

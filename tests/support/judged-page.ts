@@ -4,9 +4,18 @@ import type { Locator, Page } from 'playwright-core';
 
 import { axeViolations } from './axe-violations.ts';
 
+/** Phone, small and large window, px. */
+const WIDTHS = [390, 1024, 1440];
 const LOOK_EVERY_MS = 100;
 /** Half a minute. */
 const MAX_LOOKS = 300;
+
+interface WindowOptions {
+  /** Elements that must be in the first screen. Default: none. */
+  readonly seen?: readonly Locator[];
+  /** Window that the page is left in. Default: the widest. */
+  readonly last?: 'wide' | 'narrow';
+}
 
 /** A page whose console, width and accessibility are checked while it is used. */
 export class JudgedPage {
@@ -27,8 +36,20 @@ export class JudgedPage {
     await this.page.getByText(content).filter({ visible: true }).first().waitFor();
   }
 
-  /** Faults at a width: a page wider than the window, or an element that is not seen at once. */
-  async faultsAt(width: number, seen: readonly Locator[] = []): Promise<string[]> {
+  /** Faults at each width, violations of axe at the last one, and lines of the console. */
+  async faults(options: WindowOptions = {}): Promise<string[]> {
+    return [...(await this.faultsInWindows(options)), ...(await this.violations()), ...this.complaints()];
+  }
+
+  /** Faults at each width: a page wider than the window, or an element that is not seen at once. */
+  async faultsInWindows({ seen = [], last = 'wide' }: WindowOptions = {}): Promise<string[]> {
+    const faults: string[] = [];
+    for (const width of last === 'wide' ? WIDTHS : WIDTHS.toReversed())
+      faults.push(...(await this.#faultsAt(width, seen)));
+    return faults;
+  }
+
+  async #faultsAt(width: number, seen: readonly Locator[]): Promise<string[]> {
     await this.page.setViewportSize({ width, height: 844 });
     const where = `${this.page.url()} at ${width} px`;
     const faults: string[] = [];

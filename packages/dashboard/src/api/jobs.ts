@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions, useQuery } from '@tanstack/react-query';
 
 import type { TrainingJobPageQuery } from '@trainyard/sdk';
 
@@ -43,6 +43,28 @@ export function newestJobQuery(modelId: string) {
     queryKey: ['jobs', 'newest', modelId],
     queryFn: ({ signal }) => client.trainingJobs.list({ model_id: modelId, order: 'desc', limit: 1 }, { signal }),
   });
+}
+
+/** Job whose rollouts changed no step of the model, so far or for good. */
+export type UnappliedStatus = 'running' | 'failed' | 'cancelled';
+
+const UNAPPLIED: readonly UnappliedStatus[] = ['running', 'failed', 'cancelled'];
+const NO_JOBS: ReadonlyMap<string, UnappliedStatus> = new Map();
+
+/** The newest 100 jobs of each such status of a model, by id; empty until they are read. */
+export function useUnappliedJobs(modelId: string): ReadonlyMap<string, UnappliedStatus> {
+  const { data } = useQuery({
+    queryKey: ['jobs', 'unapplied', modelId],
+    queryFn: async ({ signal }) => {
+      const read = async (status: UnappliedStatus) => {
+        const query = { model_id: modelId, status, order: 'desc', limit: 100 } as const;
+        return (await client.trainingJobs.list(query, { signal })).data.map(({ id }) => [id, status] as const);
+      };
+      return new Map((await Promise.all(UNAPPLIED.map(read))).flat());
+    },
+    enabled: modelId !== '',
+  });
+  return data ?? NO_JOBS;
 }
 
 /** First conversations of a supervised job. */

@@ -64,9 +64,7 @@ export function columnsOf({
       points: { show: line.x.length <= MAX_POINTS_SHOWN && !isSmoothed, size: 5, fill: stroke },
     });
     if (line.discarded !== undefined && line.discarded.x.length > 0)
-      add(line.discarded.x, withinLine(line), {
-        // A failed job often ends in huge values, so they do not stretch the axis.
-        auto: false,
+      add(line.discarded.x, discardedInView(line), {
         stroke: 'transparent',
         width: 0,
         points: { show: true, size: 8, width: 1.5, stroke, fill: colors.surface },
@@ -81,11 +79,15 @@ export function columnsOf({
   };
 }
 
-/** Discarded values moved to the edge of the line's values if they are outside. */
-function withinLine({ y, discarded }: ChartLine): number[] {
+/**
+ * Values of failed jobs, which often end in huge ones: those would stretch the axis, so they are drawn at the edge
+ * of the line's values. Others keep their place.
+ */
+export function discardedInView({ y, discarded }: Pick<ChartLine, 'y' | 'discarded'>): number[] {
   const values = discarded?.y ?? [];
   if (y.length === 0) return [...values];
   const low = y.reduce((min, value) => Math.min(min, value), Infinity);
   const high = y.reduce((max, value) => Math.max(max, value), -Infinity);
-  return values.map((value) => Math.min(high, Math.max(low, value)));
+  const room = Math.max(high - low, Math.abs(high), Math.abs(low));
+  return values.map((value) => (value > high + room ? high : value < low - room ? low : value));
 }

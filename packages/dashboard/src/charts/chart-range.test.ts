@@ -28,9 +28,10 @@ test('over several decades only powers of ten are drawn, at most six', () => {
 });
 
 test('a single place is in the middle of its axis', () => {
-  expect(placeRange(7, 7)).toEqual([6, 8]);
-  expect(placeRange(0, 0)).toEqual([0, 1]);
-  expect(placeRange(0, 9)).toEqual([0, 9]);
+  expect(placeRange([7], 0, 14)).toEqual([6, 8]);
+  expect(placeRange([0], 0, 100)).toEqual([0, 1]);
+  expect(placeRange([0, 3, 9], 0, 9)).toEqual([0, 9]);
+  expect(placeRange([], 0, 1)).toEqual([0, 1]);
 });
 
 test('a logarithmic axis has whole decades and the good values; 0 is a decade below the least value', () => {

@@ -36,9 +36,14 @@ export function logFloor(values: readonly number[]): number | null {
   return Number.isFinite(least) ? 10 ** (Math.floor(Math.log10(least)) - 1) : null;
 }
 
-/** Range of the x axis; a single place is in the middle, but no axis starts below 0. */
-export function placeRange(min: number, max: number): [number, number] {
-  return min === max ? [Math.max(0, min - 1), min + 1] : [min, max];
+/**
+ * Range of the x axis; a single place is in the middle, but no axis starts below 0.
+ * @param min and `max` of uPlot, which are 0 and twice the value, or 100, for a single place
+ */
+export function placeRange(places: readonly number[], min: number, max: number): [number, number] {
+  const [first, second] = places;
+  if (first !== undefined && second === undefined) return [Math.max(0, first - 1), first + 1];
+  return [min, max];
 }
 
 /** Decades of a logarithmic axis with a line and a label; more would be a solid area. */

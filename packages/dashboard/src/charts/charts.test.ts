@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import type { ChartLine } from './chart-line.ts';
+import { discardedInView } from './chart-columns.ts';
 import { placesOf, toCsv } from './csv.ts';
 import { lineOf, lineWithDeviation } from './series-lines.ts';
 import { smooth } from './smooth.ts';
@@ -53,4 +54,12 @@ test('a line has an area if a point merges several steps or a deviation is known
   expect(band?.low).toEqual([0.4, 0.6 - 0.2]);
   expect(band?.high).toEqual([0.6, 0.6 + 0.2]);
   expect(lineWithDeviation(single, undefined, 1, 'reward').band).toBeUndefined();
+});
+
+test('values of failed jobs are drawn where they are, and huge ones at the edge of the line', () => {
+  const of = (y: number[], lost: number[]) =>
+    discardedInView({ y, discarded: { x: lost.map((_, index) => index), y: lost, jobs: lost.map(String) } });
+  expect(of([0.5325], [0.67, 0.2])).toEqual([0.67, 0.2]);
+  expect(of([-0.02, 0.03], [7.57e32, -1e9, 0.05])).toEqual([0.03, -0.02, 0.05]);
+  expect(of([], [7])).toEqual([7]);
 });

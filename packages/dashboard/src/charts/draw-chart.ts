@@ -58,7 +58,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
       // The label of the last place is centred on the right edge.
       padding: [8, 8 + (lastLabel.length * CHARACTER_WIDTH) / 2, 0, 0],
       scales: {
-        x: { time: false, range: (_chart, min, max) => placeRange(min, max) },
+        x: { time: false, range: (_chart, min, max) => placeRange([...data[0]], min, max) },
         y: isLog
           ? { distr: 3, range: (_chart, min, max) => logRange(min, max, good) }
           : { range: (_chart, min, max) => linearRange(...withGood(min, max, good)) },

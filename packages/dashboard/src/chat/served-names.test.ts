@@ -3,8 +3,17 @@ import { expect, test } from 'vitest';
 import { offeredSteps, servedNames, splitName } from './served-names.ts';
 
 test('names are grouped by model, with the newest step first', () => {
-  const names = ['base/model', 'me/demo/x', 'me/demo/x:step0', 'me/demo/x:step10', 'me/demo/x:step2', 'me/adapter'];
+  const names = [
+    'base/model',
+    'me/demo/x',
+    'me/demo/x:step0',
+    'me/demo/x:step10',
+    'me/demo/x:step2',
+    'me/adapter',
+    'me/demo/y:step0',
+  ];
   expect(servedNames(names)).toEqual([
+    { name: 'me/demo/y', steps: [0] },
     { name: 'me/demo/x', steps: [10, 2, 0] },
     { name: 'base/model', steps: [] },
     { name: 'me/adapter', steps: [] },

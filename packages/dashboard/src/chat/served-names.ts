@@ -9,7 +9,7 @@ const STEP = /:step(\d+)$/;
 /** Steps offered for a model; any other can be typed. */
 const MAX_OFFERED = 30;
 
-/** Groups the served names by model: trained models first, in the order of the service. */
+/** Groups the served names by model: trained models first, the newest at the top. @param names oldest first */
 export function servedNames(names: readonly string[]): ServedName[] {
   const models = new Map<string, number[]>();
   for (const name of names) {
@@ -20,7 +20,10 @@ export function servedNames(names: readonly string[]): ServedName[] {
     models.set(bare, steps);
   }
   const all = Array.from(models, ([name, steps]) => ({ name, steps: steps.toSorted((a, b) => b - a) }));
-  return [...all.filter(({ steps }) => steps.length > 0), ...all.filter(({ steps }) => steps.length === 0)];
+  return [
+    ...all.filter(({ steps }) => steps.length > 0).toReversed(),
+    ...all.filter(({ steps }) => steps.length === 0),
+  ];
 }
 
 /** A model and a step of it; null: the latest. */

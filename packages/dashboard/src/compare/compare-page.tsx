@@ -1,13 +1,13 @@
 import '../components/field.css';
 import './compare-page.css';
-import { useInfiniteQuery, useQueries } from '@tanstack/react-query';
+import { useQueries } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
+import { useAllModels } from '../api/all-models.ts';
 import { newestJobQuery } from '../api/jobs.ts';
-import { metricsQuery, modelsQuery, seriesQuery } from '../api/models.ts';
-import { useMoreWhile } from '../api/more-pages.ts';
+import { metricsQuery, seriesQuery } from '../api/models.ts';
 import { ChartCard } from '../charts/chart-card.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { Empty } from '../components/empty.tsx';
@@ -28,10 +28,7 @@ const DEFAULT_METRIC = 'train/reward';
 /** Up to twelve runs: one metric as lines or as mean and band by seed or tag, and the settings that differ. */
 export function ComparePage() {
   const [parameters] = useSearchParams();
-  const list = useInfiniteQuery(modelsQuery);
-  const { data, error } = list;
-  useMoreWhile(list, true);
-  const all = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  const { models: all, isRead, error } = useAllModels();
   const read = (name: string) => parameters.get(name) ?? '';
   const current = useMemo(() => matchingModels(all, {}), [all]);
   const tags = parameters.getAll('tag');
@@ -54,7 +51,7 @@ export function ComparePage() {
           {found.length > MAX_RUNS ? `the newest ${MAX_RUNS} of ${found.length} runs` : `${found.length} runs`}
         </span>
       </div>
-      {data === undefined ? null : runs.length === 0 ? (
+      {!isRead ? null : runs.length === 0 ? (
         <Empty title="No runs match">Search for other words, or choose other filters.</Empty>
       ) : (
         <Comparison runs={runs} />
@@ -152,7 +149,17 @@ function RunTable({
     {
       name: 'Best',
       isNumber: true,
-      cell: ({ best }) => (best === null ? '–' : `${formatScore(best.value)} at ${best.step}`),
+      cell: ({ best }) =>
+        best === null ? (
+          '–'
+        ) : (
+          <>
+            {formatScore(best.value)}{' '}
+            <small className="soft">
+              {best.metric}, step {best.step}
+            </small>
+          </>
+        ),
     },
   ];
   return (

@@ -6,6 +6,8 @@ export interface Column<Row> {
   readonly name: string;
   readonly cell: (row: Row) => ReactNode;
   readonly isNumber?: boolean;
+  /** Keeps the cells on one line and as narrow as their text, which leaves the room to other columns. */
+  readonly isShort?: boolean;
   /** Hides the column's name visually if the cells are clear without it; screen readers still get it. */
   readonly isNameHidden?: boolean;
 }
@@ -38,8 +40,8 @@ export function DataTable<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ name, cell, isNumber }) => (
-                <td key={name} className={isNumber ? 'number' : undefined}>
+              {columns.map(({ name, cell, isNumber, isShort }) => (
+                <td key={name} className={isNumber ? 'number' : isShort ? 'short' : undefined}>
                   {shownIfText(cell(row))}
                 </td>
               ))}

@@ -7,7 +7,11 @@ import type { ChartLine } from '../charts/chart-line.ts';
 /** Loss, and gap of sampler and trainer, over the gradient steps of a job; nothing for a job of one step. */
 export function JobCharts({ events }: { events: readonly TrainingEventObject[] }) {
   const losses = useMemo(
-    () => [...linesOf(events, { policy_loss: 'policy', loss: 'supervised' }), ...heldOutLine(events)],
+    () => [
+      ...linesOf(events, { policy_loss: 'policy' }),
+      ...linesOf(events, { loss: 'trained conversations' }),
+      ...heldOutLine(events),
+    ],
     [events],
   );
   const gaps = useMemo(() => linesOf(events, { logprob_gap_mean: 'mean', logprob_gap_max: 'max' }), [events]);
@@ -65,5 +69,5 @@ function heldOutLine(events: readonly TrainingEventObject[]): ChartLine[] {
   const measured = events.filter(({ type }) => type === 'held_out');
   if (measured.length === 0) return [];
   const column = (name: string) => measured.map(({ data }) => Number(data[name]));
-  return [{ name: 'held-out', color: 3, x: column('gradient_step'), y: column('loss') }];
+  return [{ name: 'held-out conversations', color: 2, x: column('gradient_step'), y: column('loss') }];
 }

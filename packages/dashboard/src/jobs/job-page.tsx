@@ -19,7 +19,7 @@ import { JobCharts } from './job-charts.tsx';
 import { JobEvents } from './job-events.tsx';
 import { JobProgress } from './job-progress.tsx';
 import { JobSettings } from './job-settings.tsx';
-import { isLive, jobState } from './job-state.ts';
+import { isLive, jobState, KIND_WORDS } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
 import { heldOutWords } from './held-out-words.ts';
 import { shownName } from '../components/shown-name.ts';
@@ -35,7 +35,7 @@ export function JobPage({ jobId }: { jobId: string }) {
   const reward = events.map(({ data }) => data['reward']).find((value) => typeof value === 'number');
   const facts: Fact[] = [
     { name: 'State', value: <StatusDot tone={state.tone}>{state.text}</StatusDot> },
-    { name: 'Kind', value: job.kind === 'rl' ? 'rollouts' : 'conversations' },
+    { name: 'Kind', value: KIND_WORDS[job.kind] },
     { name: 'Gradient steps', value: <JobProgress job={job} /> },
     { name: 'Starts from step', value: job.start_step ?? '–' },
     ...(reward === undefined ? [] : [{ name: 'Reward', value: formatValue(reward, 3) }]),
@@ -90,7 +90,7 @@ function JobData({ job }: { job: TrainingJobObject }) {
       <>
         <h2>Rollouts</h2>
         <RolloutsLink job={job} />
-        <Outcomes outcomes={job.group_outcomes} isLive={isLive(job)} />
+        <Outcomes job={job} />
       </>
     );
   const dropped = Object.entries((job.counts?.['dropped_trajectories'] ?? {}) as Record<string, number>);
@@ -143,17 +143,20 @@ function RolloutsLink({ job: { id, model_id: modelId, counts, start_step: step }
 }
 
 /** Number of groups per outcome; null before the job has started. */
-function Outcomes({ outcomes, isLive: isComing }: { outcomes: readonly string[] | null; isLive: boolean }) {
+function Outcomes({ job }: { job: TrainingJobObject }) {
+  const { group_outcomes: outcomes, status } = job;
   if (outcomes === null)
-    return <p className="soft">{isComing ? 'Available once the job starts.' : 'The job ended before it started.'}</p>;
+    return (
+      <p className="soft">{isLive(job) ? 'Available once the job starts.' : 'The job ended before it started.'}</p>
+    );
   const counts = new Map<string, number>();
   for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   return (
     <dl className="config-list">
       {[...counts].map(([outcome, count]) => (
         <div key={outcome} style={{ display: 'contents' }}>
-          <dt>{outcome.replaceAll('_', ' ')}</dt>
-          <dd>{count}</dd>
+          <dt>{outcome === 'trained' && status !== 'succeeded' ? 'for training' : outcome.replaceAll('_', ' ')}</dt>
+          <dd>{counted(count, 'group')}</dd>
         </div>
       ))}
     </dl>

@@ -6,6 +6,12 @@ export function isLive({ status }: Pick<TrainingJobObject, 'status'>): boolean {
   return status === 'queued' || status === 'running';
 }
 
+/** The data that a kind of job learns from. */
+export const KIND_WORDS: Readonly<Record<TrainingJobObject['kind'], string>> = {
+  rl: 'rollouts',
+  sft: 'conversations',
+};
+
 /** The state of a job as a word with a tone. */
 export function jobState({ status, is_paused: isPaused }: Pick<TrainingJobObject, 'status' | 'is_paused'>): {
   readonly text: string;

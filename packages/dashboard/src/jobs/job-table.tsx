@@ -14,7 +14,7 @@ import { formatDuration } from '../components/numbers.ts';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
 import { JobProgress } from './job-progress.tsx';
-import { jobState } from './job-state.ts';
+import { jobState, KIND_WORDS } from './job-state.ts';
 import { shownName } from '../components/shown-name.ts';
 
 /** Training jobs of one model or of all, newest first. */
@@ -51,7 +51,7 @@ export function JobTable({
         rows={jobs}
         keyOf={({ id }) => id}
         rowHeight={46}
-        minWidth={modelId === null ? 1010 : 860}
+        minWidth={modelId === null ? 1050 : 900}
         onEnd={more}
       />
     </>
@@ -92,7 +92,7 @@ const COLUMNS: readonly LongColumn<TrainingJobObject>[] = [
       </Link>
     ),
   },
-  { name: 'Kind', width: '60px', cell: ({ kind }) => kind },
+  { name: 'Kind', width: '104px', cell: ({ kind }) => KIND_WORDS[kind] },
   {
     name: 'State',
     width: '110px',

@@ -1,12 +1,11 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
+import { useAllModels } from '../api/all-models.ts';
 import type { JobFilter } from '../api/jobs.ts';
-import { modelsQuery } from '../api/models.ts';
 import { allOr, FilterSelect } from '../components/lists/filter-select.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { Page } from '../components/page.tsx';
+import { KIND_WORDS } from './job-state.ts';
 import { JobTable } from './job-table.tsx';
 
 const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
@@ -15,8 +14,7 @@ const KINDS = ['rl', 'sft'] as const;
 /** Training jobs of all models, by status, kind and project. */
 export function JobsPage() {
   const [parameters] = useSearchParams();
-  const { data } = useInfiniteQuery(modelsQuery);
-  const models = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  const { models } = useAllModels();
   const project = parameters.get('project') ?? '';
   const status = STATUSES.find((one) => one === parameters.get('status'));
   const kind = KINDS.find((one) => one === parameters.get('kind'));
@@ -32,11 +30,7 @@ export function JobsPage() {
         <FilterSelect
           name="kind"
           label="Kind"
-          options={[
-            ['', 'all'],
-            ['rl', 'rollouts'],
-            ['sft', 'conversations'],
-          ]}
+          options={[['', 'all'], ...KINDS.map((one) => [one, KIND_WORDS[one]] as const)]}
         />
         <ProjectFilter projects={models.map((model) => model.project)} />
       </div>

@@ -1,6 +1,6 @@
 import './keys-page.css';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import type { ApiKeyObject } from '@trainyard/sdk';
 import { useSearchParams } from 'wouter';
 
@@ -26,7 +26,9 @@ export function KeysPage() {
   const { data, error } = useQuery(keysQuery);
   const [isMaking, setIsMaking] = useState(false);
   const [parameters] = useSearchParams();
-  const keys = shownKeys(data?.data ?? [], parameters, client.now());
+  const all = data?.data;
+  const columns = useMemo(() => columnsFor(all ?? []), [all]);
+  const keys = shownKeys(all ?? [], parameters, client.now());
   return (
     <Page
       title="Keys"
@@ -47,13 +49,19 @@ export function KeysPage() {
           {keys.length === 0 ? (
             <p className="soft">No key matches these filters.</p>
           ) : (
-            <DataTable caption="Keys" columns={COLUMNS} rows={keys.toReversed()} keyOf={({ id }) => id} />
+            <DataTable caption="Keys" columns={columns} rows={keys.toReversed()} keyOf={({ id }) => id} />
           )}
         </>
       )}
       {isMaking ? <NewKeyDialog onClose={() => setIsMaking(false)} /> : null}
     </Page>
   );
+}
+
+/** The entity is shown only if there are several. */
+function columnsFor(keys: readonly ApiKeyObject[]): readonly Column<ApiKeyObject>[] {
+  const hasEntities = new Set(keys.map(({ entity }) => entity)).size > 1;
+  return COLUMNS.filter(({ name }) => hasEntities || name !== 'Entity');
 }
 
 const COLUMNS: readonly Column<ApiKeyObject>[] = [
@@ -66,19 +74,21 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
       </>
     ),
   },
-  { name: 'Secret', cell: ({ hint }) => <code>{hint === null ? '…' : `${hint}…`}</code> },
-  { name: 'Entity', cell: ({ entity }) => entity },
-  { name: 'May', cell: ({ scopes }) => scopes.join(', ') },
+  { name: 'Secret', isShort: true, cell: ({ hint }) => <code>{hint === null ? '…' : `${hint}…`}</code> },
+  { name: 'Entity', isShort: true, cell: ({ entity }) => entity },
+  { name: 'May', isShort: true, cell: ({ scopes }) => scopes.join(', ') },
   { name: 'Limits', cell: ({ limits }) => <KeyLimits limits={limits} /> },
-  { name: 'State', cell: (key) => <KeyState apiKey={key} /> },
-  { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
+  { name: 'State', isShort: true, cell: (key) => <KeyState apiKey={key} /> },
+  { name: 'Made', isShort: true, cell: ({ created_at: at }) => <Ago at={at} /> },
   {
     name: 'Last used',
+    isShort: true,
     cell: ({ last_used_at: at }) => (at === null ? <span className="soft">never</span> : <Ago at={at} />),
   },
   {
     name: 'Actions',
     isNameHidden: true,
+    isShort: true,
     cell: (key) =>
       key.revoked_at === null ? (
         <div className="key-actions">

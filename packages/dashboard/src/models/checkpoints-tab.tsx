@@ -20,7 +20,7 @@ import { FilterSelect, FilterText } from '../components/lists/filter-select.tsx'
 import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { Menu, MenuItem } from '../components/actions/menu.tsx';
-import { formatMegabytes, formatValue } from '../components/numbers.ts';
+import { formatMegabytes, formatScore, formatValue } from '../components/numbers.ts';
 import { useToast } from '../components/actions/toasts.tsx';
 import { ExportTable } from './export-table.tsx';
 
@@ -111,7 +111,8 @@ function columnsOf(
       isNumber: true,
       cell: ({ metrics }: CheckpointObject) => {
         const value = metrics[name];
-        return value === undefined ? '–' : formatValue(value);
+        if (value === undefined) return '–';
+        return name.endsWith('/reward') ? formatScore(value) : formatValue(value);
       },
     })),
     {
@@ -196,11 +197,12 @@ function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: n
   );
 }
 
-/** `train/kl_base` → `Kl base`, `val/reward` → `Val` */
+/** `train/kl_base` → `KL base`, `val/reward` → `Val` */
 function titleOf(metric: string): string {
   const words = metric
     .replace(/^train\//, '')
     .replace('/reward', '')
-    .replaceAll('_', ' ');
+    .replaceAll('_', ' ')
+    .replace(/^kl /, 'KL ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

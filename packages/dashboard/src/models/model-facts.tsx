@@ -58,14 +58,21 @@ export function ModelFacts({
           {
             name: 'Best',
             value: (
-              <>
+              <span title={model.best.metric}>
                 {formatValue(model.best.value)} <small>step {model.best.step}</small>
-              </>
+              </span>
             ),
           },
         ]),
     ...(gap === null ? [] : [{ name: 'Sampler = trainer', value: <SamplerTile modelId={model.id} gap={gap} /> }]),
-    { name: 'Gradient steps', value: formatCount(model.num_gradient_steps) },
+    {
+      name: 'Gradient steps',
+      value: (
+        <>
+          {formatCount(model.num_gradient_steps)} <small>of all jobs</small>
+        </>
+      ),
+    },
     { name: 'Checkpoints', value: formatCount(model.num_checkpoints) },
     { name: 'LoRA', value: `rank ${model.lora.rank}` },
     { name: 'Made', value: <Ago at={model.created_at} /> },

@@ -1,12 +1,11 @@
 import '../components/field.css';
 import './models-page.css';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { type Dispatch, type SetStateAction, useMemo, useState } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useSearchParams } from 'wouter';
 
-import { deleteModels, labelModels, modelsQuery } from '../api/models.ts';
-import { useMoreWhile } from '../api/more-pages.ts';
+import { useAllModels } from '../api/all-models.ts';
+import { deleteModels, labelModels } from '../api/models.ts';
 import { ActionButton } from '../components/actions/action-button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { CutName } from '../components/lists/cut-name.tsx';
@@ -19,7 +18,7 @@ import { TagFilter } from '../components/lists/tag-filter.tsx';
 import { Tags } from '../components/lists/tags.tsx';
 import { ProjectFilter } from '../components/lists/project-filter.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
-import { formatCount, formatScore } from '../components/numbers.ts';
+import { counted, formatCount, formatScore } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
@@ -29,20 +28,14 @@ import { MODEL_ORDERS, orderedModels } from './model-order.ts';
 import { shownName } from '../components/shown-name.ts';
 
 const NONE: ReadonlySet<string> = new Set();
-/** Maximum number of models loaded for the search. */
-const MAX_MODELS = 5_000;
 
 /** All trained models: search, project, order, last values, and deletion of several. */
 export function ModelsPage() {
-  const list = useInfiniteQuery(modelsQuery);
-  const { data, error } = list;
-  const models = useMemo(() => data?.pages.flatMap((page) => page.data), [data]);
-  // Search and order need all models.
-  useMoreWhile(list, (models?.length ?? 0) < MAX_MODELS);
+  const { models, isRead, error } = useAllModels();
   return (
     <Page title="Models">
       {error === null ? null : <Fault error={error} />}
-      {models === undefined ? null : models.length === 0 ? (
+      {!isRead ? null : models.length === 0 ? (
         <EmptyUntilTrained
           title="No models yet"
           demo="The demo trains a small task in a few minutes, and you can watch its reward rise."
@@ -90,7 +83,7 @@ function ModelList({ models }: { models: readonly ModelDetailsObject[] }) {
         <FilterSelect name="sort" label="Order" options={MODEL_ORDERS} />
         <span className="soft" role="status">
           {shown.length === all.length
-            ? formatCount(all.length)
+            ? counted(all.length, 'model')
             : `${formatCount(shown.length)} of ${formatCount(all.length)}`}
         </span>
         {shown.length < 2 || isArchived ? null : (

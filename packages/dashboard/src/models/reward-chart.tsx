@@ -39,7 +39,7 @@ export function RewardChart({
 }
 
 function linesOf(all: readonly SeriesObject[]): ChartLine[] {
-  const series = all.filter(({ last }) => last.length > 0);
+  const series = all.filter(({ last, discarded }) => last.length + discarded.at.length > 0);
   const reward = series.find(({ name }) => name === 'train/reward');
   const deviation = series.find(({ name }) => name === 'train/reward_std_dev');
   const splits = series.filter((one) => one !== reward && one !== deviation).slice(0, 3);

@@ -12,6 +12,7 @@ import { FailedJob } from './failed-job.tsx';
 import { heldOutWords } from '../jobs/held-out-words.ts';
 import { LiveJobs } from '../jobs/live-jobs.tsx';
 import { formatCount } from '../components/numbers.ts';
+import { LOSS_OF_CONVERSATIONS } from './charts/chart-specs.ts';
 import { BeforeAndAfter } from './before-and-after.tsx';
 import { ModelFacts } from './model-facts.tsx';
 
@@ -27,11 +28,13 @@ const LABELS: Readonly<Record<string, string>> = {
 export function SupervisedOverview({ model }: { model: ModelDetailsObject }) {
   const { data, error } = useQuery(seriesQuery(model.id, LOSSES, { axis: 'gradient_step', from: null, to: null }));
   const jobs = useInfiniteQuery(jobsQuery(model.id)).data?.pages.flatMap((page) => page.data) ?? [];
-  const last = jobs.find(({ kind, status }) => kind === 'sft' && status !== 'failed' && status !== 'cancelled');
+  const ofKind = jobs.filter(({ kind }) => kind === 'sft');
+  const last = ofKind.find(({ status }) => status !== 'failed' && status !== 'cancelled');
+  const shown = last ?? ofKind[0];
   const lines = useMemo(
     () =>
       (data?.data ?? []).flatMap((series, index) =>
-        series.last.length === 0
+        series.last.length + series.discarded.at.length === 0
           ? []
           : [lineOf(series, (index + 1) as ChartLine['color'], LABELS[series.name] ?? series.name)],
       ),
@@ -47,12 +50,12 @@ export function SupervisedOverview({ model }: { model: ModelDetailsObject }) {
         title="Loss"
         level="h2"
         xName="gradient step"
-        help="Mean negative log-probability per trained token, in nats. Lower means that the replies of the data became more likely. A held-out loss that rises again means that the model learns the conversations by heart."
+        help={LOSS_OF_CONVERSATIONS}
         lines={lines}
         height={220}
         empty={data === undefined ? null : <p className="soft">The curve starts with the first gradient step.</p>}
       />
-      {last === undefined ? null : <TrainingData job={last} />}
+      {shown === undefined ? null : <TrainingData job={shown} />}
       {last === undefined || model.latest_step === null ? null : (
         <BeforeAndAfter model={model} job={last} latestStep={model.latest_step} />
       )}

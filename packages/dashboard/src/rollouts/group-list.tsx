@@ -5,6 +5,7 @@ import { useRef } from 'react';
 import { Link } from 'wouter';
 
 import { Button } from '../components/button.tsx';
+import type { UnappliedStatus } from '../api/jobs.ts';
 import { formatValue } from '../components/numbers.ts';
 import { StatusDot } from '../components/status-dot.tsx';
 import { outcomeWords } from './outcome-words.ts';
@@ -16,11 +17,15 @@ const MAX_CHIPS = 24;
 /** Groups of a step, each with its rollouts side by side, the best first. Renders only those in view. */
 export function GroupList({
   groups,
+  statuses,
   onOpen,
 }: {
   groups: readonly GroupOfRollouts[];
+  /** Jobs that made no step of the model. */
+  statuses: ReadonlyMap<string, UnappliedStatus>;
   onOpen: (group: GroupOfRollouts) => void;
 }) {
+  const hasJobs = new Set(groups.map(({ jobId }) => jobId)).size > 1;
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: groups.length,
@@ -40,7 +45,7 @@ export function GroupList({
               data-index={index}
               style={{ transform: `translateY(${start}px)` }}
             >
-              <GroupRow group={group} onOpen={onOpen} />
+              <GroupRow group={group} status={statuses.get(group.jobId ?? '')} hasJobs={hasJobs} onOpen={onOpen} />
             </li>
           );
         })}
@@ -49,9 +54,22 @@ export function GroupList({
   );
 }
 
-function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: GroupOfRollouts) => void }) {
-  const { number, rollouts, best, worst, mean, reason } = group;
-  const isLog = rollouts[0]?.job_id === null;
+function GroupRow({
+  group,
+  status,
+  hasJobs,
+  onOpen,
+}: {
+  group: GroupOfRollouts;
+  status: UnappliedStatus | undefined;
+  /** Groups of several jobs have the same numbers. */
+  hasJobs: boolean;
+  onOpen: (group: GroupOfRollouts) => void;
+}) {
+  const { number, jobId, rollouts, best, worst, mean, reason } = group;
+  const isLog = jobId === null;
+  const isLost = status === 'failed' || status === 'cancelled';
+  const words = outcomeWords(reason, isLog, status);
   const spread = best - worst;
   const question = rollouts[0]?.question ?? null;
   return (
@@ -61,15 +79,18 @@ function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: G
           Group {number}
           {question === null ? null : <span className="group-question">{question}</span>}
         </h2>
+        {hasJobs && jobId !== null ? (
+          <Link className="mono" href={`/jobs/${encodeURIComponent(jobId)}`}>
+            job {jobId.slice(0, 8)}
+          </Link>
+        ) : null}
         <span className="soft">
           {rollouts.length} {rollouts.length === 1 ? 'rollout' : 'rollouts'}, {formatValue(worst)} to{' '}
           {formatValue(best)}, mean {formatValue(mean)}
         </span>
-        {reason === null ? null : (
-          <span title={outcomeWords(reason, isLog).long}>
-            <StatusDot
-              tone={outcomeWords(reason, isLog).tone}
-            >{`dropped: ${outcomeWords(reason, isLog).short}`}</StatusDot>
+        {reason === null && !isLost ? null : (
+          <span title={words.long}>
+            <StatusDot tone={words.tone}>{isLost ? words.short : `dropped: ${words.short}`}</StatusDot>
           </span>
         )}
         <Button onClick={() => onOpen(group)} aria-label={`Group ${number} side by side`}>
@@ -82,7 +103,7 @@ function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: G
             key={rollout.id}
             href={`/rollouts/${rollout.id}`}
             className="reward-chip"
-            aria-label={`Rollout ${rollout.index} of group ${number}, reward ${formatValue(rollout.reward)}, ${outcomeWords(rollout.outcome, isLog).short}`}
+            aria-label={`Rollout ${rollout.index} of group ${number}, reward ${formatValue(rollout.reward)}, ${outcomeWords(rollout.outcome, isLog, status).short}`}
           >
             <span>{formatValue(rollout.reward)}</span>
             <span

@@ -3,6 +3,7 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import type { TrajectoryContent, TrajectoryObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
+import { type UnappliedStatus, useUnappliedJobs } from '../api/jobs.ts';
 import { rolloutQuery } from '../api/rollouts.ts';
 import { Button } from '../components/button.tsx';
 import { Fault } from '../components/fault.tsx';
@@ -38,13 +39,19 @@ export function GroupView({
   const others = useQueries({ queries: otherPrompts(group, groups).map(rolloutQuery) });
   const otherTurns = others.map((other) => promptOf(other.data?.content)).filter(({ length }) => length > 0);
   const question = questionOf(prompt);
-  const { long } = outcomeWords(group.reason, first.job_id === null);
+  const statuses = useUnappliedJobs(first.model_id);
+  const status = statuses.get(first.job_id ?? '');
+  const { long } = outcomeWords(group.reason, first.job_id === null, status);
   return (
     <section className="group-view" aria-label={`Group ${group.number}`}>
       <div className="group-head">
         <Button onClick={onClose}>‹ All groups</Button>
         <h2>Group {group.number}</h2>
-        {group.reason === null ? null : <span>Dropped: {long}</span>}
+        {status === 'failed' || status === 'cancelled' ? (
+          <span>{long}</span>
+        ) : group.reason === null ? null : (
+          <span>Dropped: {long}</span>
+        )}
       </div>
       {prompt.length === 0 ? null : (
         <details open>
@@ -56,7 +63,7 @@ export function GroupView({
       )}
       <div className="group-columns" role="region" aria-label="Rollouts side by side" tabIndex={0}>
         {shown.map((rollout) => (
-          <RolloutColumn key={rollout.id} rollout={rollout} numOfPrompt={prompt.length} />
+          <RolloutColumn key={rollout.id} rollout={rollout} status={status} numOfPrompt={prompt.length} />
         ))}
       </div>
       {group.rollouts.length > MAX_COLUMNS ? (
@@ -85,9 +92,17 @@ function otherPrompts(group: GroupOfRollouts, groups: readonly GroupOfRollouts[]
   return [...ids.values()];
 }
 
-function RolloutColumn({ rollout, numOfPrompt }: { rollout: TrajectoryObject; numOfPrompt: number }) {
+function RolloutColumn({
+  rollout,
+  status,
+  numOfPrompt,
+}: {
+  rollout: TrajectoryObject;
+  status: UnappliedStatus | undefined;
+  numOfPrompt: number;
+}) {
   const { data, error } = useQuery(rolloutQuery(rollout.id));
-  const words = outcomeWords(rollout.outcome, rollout.job_id === null);
+  const words = outcomeWords(rollout.outcome, rollout.job_id === null, status);
   const histories = data?.content == null ? [] : conversationOf(data.content);
   return (
     <article className="group-column">

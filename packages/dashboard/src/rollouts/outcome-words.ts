@@ -1,3 +1,4 @@
+import type { UnappliedStatus } from '../api/jobs.ts';
 import type { StatusTone } from '../components/status-dot.tsx';
 
 interface OutcomeWords {
@@ -69,8 +70,25 @@ const WORDS: Readonly<Record<string, OutcomeWords>> = {
 /** All outcomes that have words. */
 export const OUTCOMES: readonly string[] = Object.keys(WORDS);
 
-/** The outcome of a rollout in plain words. @param outcome null: not known yet, or of a log */
-export function outcomeWords(outcome: string | null, isOfLog: boolean): OutcomeWords {
+/** Words for rollouts of jobs that made no step of the model. */
+const LOST: Readonly<Record<Exclude<UnappliedStatus, 'running'>, OutcomeWords>> = {
+  failed: { short: 'job failed', long: 'Its job failed, so no step of the model learned from it.', tone: 'bad' },
+  cancelled: {
+    short: 'job cancelled',
+    long: 'Its job was cancelled, so no step of the model learned from it.',
+    tone: 'plain',
+  },
+};
+
+/**
+ * The outcome of a rollout in plain words.
+ * @param outcome null: not known yet, or of a log
+ * @param status of its job, if that made no step of the model
+ */
+export function outcomeWords(outcome: string | null, isOfLog: boolean, status?: UnappliedStatus): OutcomeWords {
+  if (status === 'failed' || status === 'cancelled') return LOST[status];
+  if (status === 'running' && (outcome === 'trained' || outcome === 'regularized'))
+    return { short: 'in training', long: 'Its job trains on it now.', tone: 'live' };
   if (outcome === null)
     return isOfLog
       ? { short: 'logged', long: 'It was sent for evaluation, not for training.', tone: 'plain' }

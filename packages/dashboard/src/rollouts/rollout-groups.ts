@@ -5,6 +5,8 @@ export interface GroupOfRollouts {
   /** Made of the job or log and the group's number in it. */
   readonly key: string;
   readonly number: number;
+  /** Id of its job; null for a log. */
+  readonly jobId: string | null;
   /** Sorted by reward, the best first. */
   readonly rollouts: readonly TrajectoryObject[];
   readonly best: number;
@@ -30,6 +32,7 @@ export function groupRollouts(rollouts: readonly TrajectoryObject[]): GroupOfRol
     return {
       key,
       number: members[0]!.group,
+      jobId: members[0]!.job_id,
       rollouts: byReward,
       best: byReward[0]!.reward,
       worst: byReward.at(-1)!.reward,

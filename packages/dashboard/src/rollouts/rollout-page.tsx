@@ -4,8 +4,10 @@ import type { TrajectoryContent } from '@trainyard/sdk';
 import { Fragment } from 'react';
 import { Link } from 'wouter';
 
+import { useUnappliedJobs } from '../api/jobs.ts';
 import { modelQuery } from '../api/models.ts';
 import { rolloutQuery } from '../api/rollouts.ts';
+import { CopyButton } from '../components/copy-button.tsx';
 import { Fault } from '../components/fault.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
@@ -25,6 +27,7 @@ const VIEWS = [
   { name: '', text: 'Conversation' },
   { name: 'tokens', text: 'Tokens' },
   { name: 'compare', text: 'Same prompt at other steps' },
+  { name: 'json', text: 'JSON' },
 ] as const;
 
 /** One rollout: its messages, its tokens, and its prompt at other steps. */
@@ -37,6 +40,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
   const neighbours = data === undefined ? null : <Neighbours rolloutId={rolloutId} inGroupOf={data} />;
   const rollout = isPlaceholderData ? undefined : data;
   const { data: named } = useQuery({ ...modelQuery(rollout?.model_id ?? ''), enabled: rollout !== undefined });
+  const statuses = useUnappliedJobs(data?.model_id ?? '');
   const parameters = useAddress();
   const view = parameters.get('view') ?? '';
   const list = parameters.get('list');
@@ -47,7 +51,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
         {error === null ? null : <Fault error={error} />}
       </Page>
     );
-  const words = outcomeWords(rollout.outcome, rollout.job_id === null);
+  const words = outcomeWords(rollout.outcome, rollout.job_id === null, statuses.get(rollout.job_id ?? ''));
   const model = `/models/${encodeURIComponent(rollout.model_id)}`;
   const ofStep = `${model}/rollouts?step=${rollout.step}&split=${encodeURIComponent(rollout.split)}`;
   const group = `${rollout.job_id ?? rollout.log_id}.${rollout.group}`;
@@ -109,6 +113,8 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
           <RolloutTokens rollout={rollout} />
         ) : view === 'compare' ? (
           <RolloutComparison rollout={rollout} />
+        ) : view === 'json' && rollout.content !== null ? (
+          <RolloutJson content={rollout.content} />
         ) : (
           <Conversation rollout={rollout} />
         )}
@@ -143,6 +149,19 @@ function RolloutLength({ rollout }: { rollout: TrajectoryContent }) {
       <span className="soft">
         <Ago at={at} />
       </span>
+    </>
+  );
+}
+
+/** The rollout as it was sent. */
+function RolloutJson({ content }: { content: object }) {
+  const text = JSON.stringify(content, null, 2);
+  return (
+    <>
+      <CopyButton text={text} />
+      <pre className="rollout-json" tabIndex={0} role="region" aria-label="JSON of this rollout">
+        {text}
+      </pre>
     </>
   );
 }

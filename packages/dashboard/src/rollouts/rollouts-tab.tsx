@@ -2,9 +2,10 @@ import './rollouts-tab.css';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ModelDetailsObject, TrajectoryObject } from '@trainyard/sdk';
 import { useMemo } from 'react';
-import { useSearchParams } from 'wouter';
+import { Link, useSearchParams } from 'wouter';
 
-import { seriesQuery } from '../api/models.ts';
+import { useUnappliedJobs } from '../api/jobs.ts';
+import { metricsQuery, seriesQuery } from '../api/models.ts';
 import { useMoreWhile } from '../api/more-pages.ts';
 import { type RolloutFilter, rolloutPagesQuery } from '../api/rollouts.ts';
 import { Button } from '../components/button.tsx';
@@ -62,6 +63,8 @@ function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest:
   const step = numberOf(parameters.get('step')) ?? newest.step;
   const isList = isTable(parameters);
   const { data } = useQuery(seriesQuery(model.id, [`${split === 'train' ? 'train' : split}/reward`]));
+  const { data: metrics } = useQuery(metricsQuery(model.id));
+  const logged = (metrics?.data ?? []).flatMap(({ name }) => /^([^/]+)\/reward$/.exec(name)?.[1] ?? []);
   const steps = (data?.data[0]?.first ?? []).map((first) => (split === 'train' ? Math.max(0, first - 1) : first));
   const set = (changes: Record<string, string | null>) => setParameters((before) => changed(before, changes));
   return (
@@ -94,7 +97,7 @@ function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest:
             value={split}
             onChange={({ target }) => set({ split: target.value, group: null, from: null, text: null })}
           >
-            {[...new Set([split, newest.split, 'train', 'val', 'test'])].map((name) => (
+            {[...new Set([split, newest.split, ...logged, 'train', 'val', 'test'])].map((name) => (
               <option key={name} value={name}>
                 {shownName(name)}
               </option>
@@ -117,6 +120,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
   const job = parameters.get('job');
   const filter: RolloutFilter = { step, split, ...(job === null ? {} : { job_id: job }) };
   const { rollouts, error, isRead, isComplete } = useAllPages(model.id, filter);
+  const statuses = useUnappliedJobs(model.id);
   const bins = useMemo(() => rewardBins(rollouts.map(({ reward }) => reward)), [rollouts]);
   const from = numberOf(parameters.get('from'));
   const chosen = from === null ? -1 : bins.findIndex((bin) => bin.from === from);
@@ -145,6 +149,17 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
           {counted(groupRollouts(rollouts).length, 'group')}
           {rollouts.length === 0 ? null : ` · mean reward ${formatValue(mean(rollouts))}`}
           {isComplete || error !== null ? null : ' · loading more …'}
+          {job === null ? null : (
+            <>
+              {' · only of '}
+              <Link className="mono" href={`/jobs/${encodeURIComponent(job)}`}>
+                job {job.slice(0, 8)}
+              </Link>{' '}
+              <Button look="quiet" onClick={() => set('job', null)}>
+                All of the step
+              </Button>
+            </>
+          )}
         </p>
         <div className="rollout-figures">
           <RewardHistogram
@@ -164,7 +179,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
         </div>
       </section>
       {group === undefined ? (
-        <GroupList groups={groups} onOpen={({ key }) => set('group', key)} />
+        <GroupList groups={groups} statuses={statuses} onOpen={({ key }) => set('group', key)} />
       ) : (
         <GroupView group={group} groups={groups} onClose={() => set('group', null)} />
       )}

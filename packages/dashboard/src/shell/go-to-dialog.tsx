@@ -3,36 +3,34 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 
+import { useAllModels } from '../api/all-models.ts';
 import { guidesQuery } from '../api/guides.ts';
-import { modelsQuery } from '../api/models.ts';
+import { jobsQuery } from '../api/jobs.ts';
 import { useMay } from '../api/session.ts';
 import { Dialog } from '../components/actions/dialog.tsx';
 import { matchingModels } from '../components/lists/model-filter.ts';
 import { shownName } from '../components/shown-name.ts';
-import { foundPlaces, guidePlaces, type Place, placesOf } from './go-to.ts';
+import { foundPlaces, guidePlaces, type Place, placesOf, placesOfId } from './go-to.ts';
 import { navLinksOf } from './nav-links.ts';
 
-const NO_MODELS: readonly never[] = [];
-
-/** Search for a page, a model or a document, by keyboard: Ctrl-K. */
+/** Search for a page, a model, a job, a rollout or a document, by keyboard: Ctrl-K. */
 export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onClose: () => void }) {
   const [search, setSearch] = useState('');
   const [chosen, setChosen] = useState(0);
   const [, navigate] = useLocation();
-  const { data } = useInfiniteQuery({ ...modelsQuery, enabled: useMay('training') });
-  const models = useMemo(
-    () =>
-      data === undefined
-        ? NO_MODELS
-        : matchingModels(
-            data.pages.flatMap((page) => page.data),
-            {},
-          ),
-    [data],
-  );
-  const places = useMemo(() => placesOf(navLinksOf(scopes), models), [scopes, models]);
+  const mayTrain = useMay('training');
+  const { models: all } = useAllModels({ enabled: mayTrain });
+  const { data: newest } = useInfiniteQuery({ ...jobsQuery(null), enabled: mayTrain });
+  const places = useMemo(() => {
+    const jobs = newest?.pages.flatMap((page) => page.data) ?? [];
+    return placesOf(navLinksOf(scopes), matchingModels(all, {}), jobs);
+  }, [scopes, all, newest]);
   const { data: guides } = useQuery(guidesQuery(search));
-  const found = [...foundPlaces(places, search), ...guidePlaces(search === '' ? [] : (guides ?? []))];
+  const found = [
+    ...(mayTrain ? placesOfId(search) : []),
+    ...foundPlaces(places, search),
+    ...guidePlaces(search === '' ? [] : (guides ?? [])),
+  ];
   const go = (place: Place | undefined) => {
     if (place === undefined) return;
     onClose();
@@ -55,11 +53,11 @@ export function GoToDialog({ scopes, onClose }: { scopes: readonly string[]; onC
       <input
         className="input"
         role="combobox"
-        aria-label="Search pages, models and guides"
+        aria-label="Search pages, models, jobs and guides"
         aria-expanded="true"
         aria-controls="go-to-places"
         aria-activedescendant={found[chosen] === undefined ? undefined : `go-to-${chosen}`}
-        placeholder="Page, model, charts, words of a guide …"
+        placeholder="Page, model, job, id, words of a guide …"
         value={search}
         onChange={({ target }) => {
           setSearch(target.value);

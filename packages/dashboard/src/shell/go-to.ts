@@ -1,4 +1,4 @@
-import type { ModelDetailsObject } from '@trainyard/sdk';
+import type { ModelDetailsObject, TrainingJobObject } from '@trainyard/sdk';
 
 import type { GuideHit } from '../api/guides.ts';
 import type { NAV_LINKS } from './nav-links.ts';
@@ -14,11 +14,13 @@ export interface Place {
 const MAX_SHOWN = 12;
 const MAX_GUIDES = 6;
 
-/** Places of the service: pages, models with their tabs, and documents. */
+/** Places of the service: pages, models with their tabs, jobs, and documents. */
 export function placesOf(
   links: readonly (typeof NAV_LINKS)[number][],
   models: readonly Pick<ModelDetailsObject, 'id' | 'entity' | 'project' | 'name'>[],
+  jobs: readonly Pick<TrainingJobObject, 'id' | 'model_id' | 'status'>[],
 ): Place[] {
+  const nameOf = new Map(models.map(({ id, project, name }) => [id, `${project}/${name}`]));
   const maySample = links.some(({ href }) => href === '/chat');
   return [
     ...links.map(({ href, text }) => ({ text, kind: 'page', href })),
@@ -33,6 +35,11 @@ export function placesOf(
         ...(maySample ? [{ text: `${project}/${name}`, kind: 'chat', href: chat }] : []),
       ];
     }),
+    ...jobs.map(({ id, model_id: modelId, status }) => ({
+      text: `${id.slice(0, 8)} ${status} ${nameOf.get(modelId) ?? ''}`,
+      kind: 'job',
+      href: `/jobs/${encodeURIComponent(id)}`,
+    })),
     { text: 'Guides', kind: 'document', href: '/guides' },
     { text: 'API reference', kind: 'document', href: '/docs' },
     { text: 'OpenAPI document', kind: 'document', href: '/openapi.json' },
@@ -49,6 +56,16 @@ export function foundPlaces(places: readonly Place[], search: string): Place[] {
     .toSorted((first, second) => first.rank - second.rank)
     .slice(0, MAX_SHOWN)
     .map(({ place }) => place);
+}
+
+const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/;
+
+/** Pages of a whole id that was pasted: a rollout, or else a job and a model. */
+export function placesOfId(search: string): Place[] {
+  const text = search.trim();
+  if (!ID.test(text)) return [];
+  const kinds = /\.\d+\.\d+$/.test(text) ? ['rollout'] : text.length === 36 ? ['job', 'model'] : [];
+  return kinds.map((kind) => ({ text, kind, href: `/${kind}s/${encodeURIComponent(text)}` }));
 }
 
 /** Places of the guides that a search found, best first. */

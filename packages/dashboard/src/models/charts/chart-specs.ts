@@ -12,6 +12,10 @@ const one = (name: string, title: string, help?: string): ChartSpec => ({
   ...(help === undefined ? {} : { help }),
 });
 
+/** Help below the loss of supervised training. */
+export const LOSS_OF_CONVERSATIONS =
+  'Mean negative log-probability per trained token, in nats. Lower means that the replies of the data became more likely. A held-out loss that rises again means that the model learns the conversations by heart.';
+
 /** Names as in the training API reference. Other metrics are drawn in a last group. */
 const FIXED: readonly ChartGroup[] = [
   {
@@ -32,17 +36,22 @@ const FIXED: readonly ChartGroup[] = [
     ],
   },
   {
-    title: 'Loss and policy',
+    title: 'Loss',
     charts: [
       {
         title: 'Loss',
         metrics: [
-          { name: 'train/policy_loss', label: 'policy' },
-          { name: 'train/loss', label: 'supervised' },
-          { name: 'held_out/loss', label: 'held-out' },
+          { name: 'train/loss', label: 'trained conversations' },
+          { name: 'held_out/loss', label: 'held-out conversations' },
         ],
-        help: 'The loss value means little in RL; watch the reward.',
+        help: LOSS_OF_CONVERSATIONS,
       },
+    ],
+  },
+  {
+    title: 'Policy',
+    charts: [
+      one('train/policy_loss', 'Policy loss', 'Its value means little; watch the reward.'),
       one('train/entropy', 'Entropy', 'Nats per token. A fall towards 0 means that replies lose their variety.'),
       {
         title: 'KL to the base model and the reference',

@@ -12,6 +12,7 @@ import { searchCharts } from './search-charts.ts';
 import { MetricChart } from './metric-chart.tsx';
 import { useChartView } from './use-chart-view.ts';
 import { shownName } from '../../components/shown-name.ts';
+import { Link } from 'wouter';
 
 /** All metrics of a model over its steps, with up to three other models for comparison. */
 export function ChartsTab({ model }: { model: ModelDetailsObject }) {
@@ -22,12 +23,7 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const { search, hidden } = view;
   const groups = useMemo(() => searchCharts(all, search, hidden), [all, search, hidden]);
   const models = [model, ...others.flatMap(({ data }) => data ?? [])];
-  if (metrics?.data.length === 0)
-    return (
-      <Empty title="No metrics yet" command={`trainyard sft FILE --model ${model.project}/${model.name}`}>
-        They start with the first gradient step of a training job.
-      </Empty>
-    );
+  if (metrics?.data.length === 0) return <NoMetrics model={model} />;
   return (
     <>
       {error === null ? null : <Fault error={error} />}
@@ -44,5 +40,22 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
         </section>
       ))}
     </>
+  );
+}
+
+/** Reason that a model has no metrics. */
+function NoMetrics({ model: { project, name, last_job: last } }: { model: ModelDetailsObject }) {
+  if (last === null || last.status === 'succeeded')
+    return (
+      <Empty title="No metrics yet" command={`trainyard sft FILE --model ${project}/${name}`}>
+        They start with the first gradient step of a training job.
+      </Empty>
+    );
+  return (
+    <Empty title="No metrics">
+      No job of this model has succeeded. Values of the last one, which{' '}
+      {last.status === 'failed' ? 'failed' : 'was cancelled'}, are on{' '}
+      <Link href={`/jobs/${encodeURIComponent(last.id)}`}>its page</Link>.
+    </Empty>
   );
 }

@@ -1,13 +1,10 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { useId, useMemo, useState } from 'react';
 
-import { modelsQuery } from '../../api/models.ts';
+import { useAllModels } from '../../api/all-models.ts';
 import { useToast } from '../../components/actions/toasts.tsx';
 import { faultText } from '../../components/fault.tsx';
 import { tagsOf } from '../../components/lists/model-filter.ts';
 import { shownName } from '../../components/shown-name.ts';
-
-const NO_TAGS: readonly string[] = [];
 
 /** Adds tags, separated by commas, on Enter; offers those of other models. */
 export function TagInput({ onAdd }: { onAdd: (tags: string[]) => Promise<void> }) {
@@ -15,8 +12,8 @@ export function TagInput({ onAdd }: { onAdd: (tags: string[]) => Promise<void> }
   const [isUsed, setIsUsed] = useState(false);
   const toast = useToast();
   const listId = useId();
-  const { data } = useInfiniteQuery({ ...modelsQuery, enabled: isUsed });
-  const known = useMemo(() => (data === undefined ? NO_TAGS : tagsOf(data.pages.flatMap((page) => page.data))), [data]);
+  const { models } = useAllModels({ enabled: isUsed });
+  const known = useMemo(() => tagsOf(models), [models]);
   const add = async () => {
     const tags = text.split(',').map((tag) => tag.trim());
     const wanted = tags.filter((tag) => tag !== '');

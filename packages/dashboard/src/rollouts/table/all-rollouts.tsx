@@ -3,6 +3,7 @@ import type { TrajectoryObject } from '@trainyard/sdk';
 import { useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
+import { useUnappliedJobs } from '../../api/jobs.ts';
 import { useMorePages, useMoreWhile } from '../../api/more-pages.ts';
 import { rolloutTableQuery } from '../../api/rollouts.ts';
 import { ActionButton } from '../../components/actions/action-button.tsx';
@@ -30,7 +31,8 @@ export function AllRollouts({ modelId, newest }: { modelId: string; newest: Traj
   const { data, error, hasNextPage, isFetching } = list;
   const more = useMorePages(list);
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
-  const columns = useMemo(() => columnsOf(rollouts.slice(0, 1000)), [rollouts]);
+  const statuses = useUnappliedJobs(modelId);
+  const columns = useMemo(() => columnsOf(rollouts.slice(0, 1000), statuses), [rollouts, statuses]);
   const shown = useMemo(() => shownColumns(columns, view.columns), [columns, view.columns]);
   // The search reads a part of the messages at a time; load until there are enough results.
   useMoreWhile(list, text !== '' && rollouts.length < MIN_FOUND);

@@ -1,6 +1,6 @@
 import type { TrajectoryObject } from '@trainyard/sdk';
 
-import { formatValue } from '../../components/numbers.ts';
+import { formatScore } from '../../components/numbers.ts';
 
 export interface RewardScale {
   readonly least: number;
@@ -22,7 +22,7 @@ export function RewardBar({ reward, scale: { least, most } }: { reward: number; 
   const size = width > 0 ? (to - from) / width : 0;
   return (
     <span className="reward-cell">
-      <b>{formatValue(reward)}</b>
+      <b>{formatScore(reward)}</b>
       <span className="reward-track" aria-hidden="true">
         <span style={{ insetInlineStart: `${start * 100}%`, inlineSize: `${size * 100}%` }} />
       </span>

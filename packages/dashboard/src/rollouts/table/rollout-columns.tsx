@@ -1,6 +1,7 @@
 import type { TrajectoryObject } from '@trainyard/sdk';
 import type { ReactNode } from 'react';
 
+import type { UnappliedStatus } from '../../api/jobs.ts';
 import { formatCount, formatValue } from '../../components/numbers.ts';
 import { shownName } from '../../components/shown-name.ts';
 import { StatusDot } from '../../components/status-dot.tsx';
@@ -23,14 +24,15 @@ export interface RolloutColumn {
 
 const number = (value: number | null): string => (value === null ? '–' : formatCount(value));
 
-const FIXED: readonly RolloutColumn[] = [
+/** @param statuses jobs that made no step of the model */
+const fixedColumns = (statuses: ReadonlyMap<string, UnappliedStatus>): readonly RolloutColumn[] => [
   {
     name: 'outcome',
     title: 'Outcome',
     width: '116px',
     minWidth: 116,
     cell: ({ outcome, job_id: job }) => {
-      const { tone, short } = outcomeWords(outcome, job === null);
+      const { tone, short } = outcomeWords(outcome, job === null, statuses.get(job ?? ''));
       return <StatusDot tone={tone}>{short}</StatusDot>;
     },
   },
@@ -115,11 +117,14 @@ const DEFAULT = ['outcome', 'reward', 'question', 'reply', 'turns', 'tokens', 'e
 const DEFAULT_METRICS = 2;
 
 /** All columns: the fixed ones, and one per own metric of these rollouts. */
-export function columnsOf(rollouts: readonly TrajectoryObject[]): readonly RolloutColumn[] {
+export function columnsOf(
+  rollouts: readonly TrajectoryObject[],
+  statuses: ReadonlyMap<string, UnappliedStatus>,
+): readonly RolloutColumn[] {
   const names = new Set<string>();
   for (const { metrics } of rollouts) for (const name of Object.keys(metrics)) names.add(name);
   return [
-    ...FIXED,
+    ...fixedColumns(statuses),
     ...[...names].toSorted().map((name): RolloutColumn => ({
       name: METRIC + name,
       title: name,
