@@ -3,7 +3,7 @@ import type { UsageGroupObject } from '@trainyard/sdk';
 import type { UsageFilter } from '../api/usage.ts';
 
 /** Option for usage of no project. Names of models hold no parentheses. */
-export const NO_PROJECT = '(none)';
+const NO_PROJECT = '(none)';
 
 /** Filter of the usage, from the address. */
 export function usageFilterOf(parameters: URLSearchParams): UsageFilter {
