@@ -27,6 +27,7 @@ export const COMMANDS = {
       rollouts: { setup: ['--dev', '--postgres', '--no-model'], file: 'bench/rollouts.ts' },
       runners: { setup: DEV, file: 'bench/runners.ts' },
       serve: { setup: DEV, file: 'bench/serving/main.ts' },
+      start: { setup: DEV, file: 'bench/start.ts' },
       step: { setup: DEV, file: 'bench/step.ts' },
       store: { setup: NO_MODEL, file: 'bench/store.ts' },
       train: { setup: DEV, file: 'bench/train.ts' },
