@@ -36,7 +36,11 @@ export class DecoderGraphs {
   readonly head: DecoderHead;
   readonly #opened: DisposableStack;
 
-  constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
+  constructor(
+    file: Pick<GgufFile, 'tensors' | 'readF32' | 'readStored'>,
+    architecture: Architecture,
+    numThreads: number,
+  ) {
     // If the constructor throws (truncated file, out of memory), no caller could close these.
     using opened = new DisposableStack();
     this.parts = closedWith(opened, new DecoderParts(file, architecture));

@@ -1,4 +1,3 @@
-import assert from 'node:assert';
 import type { GgufFile, OnnxTensor } from '@trainyard/native';
 import {
   addsPlainOutputs,
@@ -15,7 +14,9 @@ import type { Architecture, BlockVectors, ConstantTensor, ExpertWeights } from '
 import { BetweenProducts } from './between-products.ts';
 import { vector, type Feeds } from './constant-graph.ts';
 
-type TensorFile = Pick<GgufFile, 'tensors' | 'readF32'>;
+type TensorFile = Pick<GgufFile, 'tensors' | 'readF32' | 'readStored'>;
+
+const EMBEDDING = 'token_embd.weight';
 
 /** A decoder without its matrices, except those of experts, of which each token uses some. */
 export class DecoderParts {
@@ -29,21 +30,21 @@ export class DecoderParts {
   readonly outputNorm: Float32Array;
   /** [V, H] */
   readonly embedding: MatrixRows;
-  /** [V, H] in memory, or null. */
-  readonly #embedding: Float32Array | null;
   /** As in `ModelWeights`. */
   readonly ropeFactors: Float32Array | null;
 
-  /** @param places file that stays open, with the embedding and experts. Default: read into memory */
+  /**
+   * @param places file that stays open, with the embedding and experts. Default: read into memory, the embedding as
+   * it is stored
+   */
   constructor(file: TensorFile, architecture: Architecture, places: Pick<GgufFile, 'place'> | null = null) {
     this.architecture = architecture;
     this.vectors = Array.from({ length: architecture.numLayers }, (_, layer) =>
       readBlockVectors(file, architecture, layer),
     );
     this.experts = this.vectors.map((_, layer) => readExperts(file, architecture, layer, places));
-    const resident = places === null ? file.readF32('token_embd.weight') : null;
-    this.#embedding = resident;
-    this.embedding = new MatrixRows(resident ?? places!.place('token_embd.weight'), architecture.hiddenSize);
+    const embedding = places === null ? file.readStored(EMBEDDING) : places.place(EMBEDDING);
+    this.embedding = new MatrixRows(embedding, architecture.hiddenSize);
     this.ropeFactors = readRopeFactors(file, architecture);
     this.outputNorm = readOutputNorm(file, architecture);
     this.between = new BetweenProducts(architecture);
@@ -51,9 +52,7 @@ export class DecoderParts {
 
   /** Matrix of the head [V, H]; the embedding if the model has no separate one. */
   readHead(file: TensorFile): Float32Array {
-    if (file.tensors.has('output.weight')) return file.readF32('output.weight');
-    assert(this.#embedding !== null, 'a streamed embedding is not in memory');
-    return this.#embedding;
+    return file.readF32(file.tensors.has('output.weight') ? 'output.weight' : EMBEDDING);
   }
 
   /** Normalises x → h for a block's attention; after the last block h does not change. */

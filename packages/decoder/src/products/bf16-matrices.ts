@@ -21,7 +21,7 @@ export class Bf16Matrices {
   readonly #opened: DisposableStack;
 
   constructor(
-    file: Pick<GgufFile, 'tensors' | 'readF32'>,
+    file: Pick<GgufFile, 'tensors' | 'readF32' | 'readStored'>,
     architecture: Architecture,
     library: Bf16Library,
     numThreads: number,

@@ -103,8 +103,8 @@ function expertRowBytes({ hiddenSize, experts }: Architecture): number {
 
 /**
  * Streamed, only quantised weights for batches of few rows, and routers and biases of experts. In single precision
- * all weights, plus quantised ones for batches of few rows; an embedding that is also the head exists twice. In bf16
- * everything but the embedding takes half.
+ * all weights, plus quantised ones for batches of few rows, and the embedding as it is stored: expanded only if it is
+ * also the head. In bf16 everything but the stored embedding takes half.
  */
 function graphWeightBytes(
   file: GgufFile,
@@ -114,10 +114,10 @@ function graphWeightBytes(
   const { tensors } = file;
   const quantised = matrices === 'f32' ? QuantisedWeights.bytesOf(file, architecture) : 0;
   if (matrices === 'f32' && mode === 'streamed') return quantised + 4 * routingParameters(architecture);
-  const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
-  const embedding = sizeOf('token_embd.weight');
-  const head = tensors.has('output.weight') ? 0 : embedding;
-  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), head);
-  if (matrices === 'bf16') return embedding + (all - embedding) / 2;
-  return all + quantised;
+  const embedding = tensors.get('token_embd.weight')?.sizeBytes ?? 0;
+  const isTied = !tensors.has('output.weight');
+  const expanded = [...tensors.values()]
+    .filter(({ name }) => isTied || name !== 'token_embd.weight')
+    .reduce((sum, { dims }) => sum + 4 * dims.reduce((product, dim) => product * dim, 1), 0);
+  return embedding + (matrices === 'bf16' ? expanded / 2 : expanded + quantised);
 }

@@ -75,9 +75,21 @@ function brainToFloat(values: Uint16Array, out: Float32Array): void {
 }
 
 function blocksToFloat(type: TensorType, bytes: Uint8Array, out: Float32Array): void {
+  koffi().call(toFloatOf(type), structTypes().TO_FLOAT, bytes, out, out.length);
+}
+
+type ToFloat = NonNullable<ReturnType<ReturnType<typeof library>['ggml']['typeTraits']>['to_float']>;
+
+/** Functions by the type's number: rows of an embedding are expanded one by one. */
+const toFloats = new Map<number, ToFloat>();
+
+function toFloatOf(type: TensorType): ToFloat {
+  const known = toFloats.get(type.id);
+  if (known !== undefined) return known;
   const { to_float: toFloat, type_name: name } = library().ggml.typeTraits(type.id);
   assert(name === type.name, `ggml calls type ${type.id} ${name}, not ${type.name}`);
   if (toFloat === null)
     throw new NativeError('native.gguf_malformed', `tensors of type ${name} hold no readable values`);
-  koffi().call(toFloat, structTypes().TO_FLOAT, bytes, out, out.length);
+  toFloats.set(type.id, toFloat);
+  return toFloat;
 }

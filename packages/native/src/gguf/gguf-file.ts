@@ -11,7 +11,7 @@ import {
   type GgufValue,
   parseHeader,
 } from './parse-header.ts';
-import { readValues, type TensorPlace } from './tensor-place.ts';
+import { readValues, type StoredValues, type TensorPlace } from './tensor-place.ts';
 import type { TensorType } from './tensor-types.ts';
 
 // Of a copy, in memory at once.
@@ -88,6 +88,16 @@ export class GgufFile implements Disposable {
     }
     const numValues = (info.sizeBytes / type.blockBytes) * type.blockLength;
     return { path: this.path, descriptor: this.#descriptor, offset: info.offset, typeId: type.id, numValues };
+  }
+
+  /**
+   * Reads a tensor into memory as stored, for parts of it (`readValues`).
+   *
+   * @throws {NativeError} as `place`
+   */
+  readStored(name: string): StoredValues {
+    const { typeId, numValues } = this.place(name);
+    return { typeId, numValues, bytes: this.readRaw(name) };
   }
 
   /**

@@ -1,17 +1,17 @@
-import { readValues, type TensorPlace } from '@trainyard/native';
+import { readValues, type StoredValues, type TensorPlace } from '@trainyard/native';
 
-/** Rows of a matrix [rows, columns] in memory, or of one that stays in its file. */
+/** Rows of a matrix [rows, columns]: in memory, as values or as stored in a model file, or in their file. */
 export class MatrixRows {
   readonly columns: number;
-  readonly #matrix: Float32Array | TensorPlace;
+  readonly #matrix: Float32Array | StoredValues | TensorPlace;
 
-  constructor(matrix: Float32Array | TensorPlace, columns: number) {
+  constructor(matrix: Float32Array | StoredValues | TensorPlace, columns: number) {
     this.#matrix = matrix;
     this.columns = columns;
   }
 
   /**
-   * @param memory for rows from a file. Default: fresh
+   * @param memory for rows that are not in memory as values. Default: fresh
    * @returns [end - start, columns], to be read only
    */
   rows(start: number, end: number, memory: (length: number) => Float32Array = fresh): Float32Array {
