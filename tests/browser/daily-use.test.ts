@@ -187,11 +187,20 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.reload();
     await page.getByRole('button', { name: 'Edit and ask again: Say a word.' }).click();
     expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('Say a word.');
+    // A reload forgets the fields.
+    await page.getByLabel('max_tokens', { exact: true }).fill('4');
     await page.getByLabel('Message', { exact: true }).fill('Say another word.');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: /^Chats \(2\)/ }).click();
     await page.getByRole('menuitem', { name: 'Say a word.' }).click();
     await page.getByRole('button', { name: 'Edit and ask again: Say a word.' }).waitFor();
+    await page.getByLabel('max_tokens', { exact: true }).fill('4000');
+    await page.getByLabel('Message', { exact: true }).fill('Say many words.');
+    await page.keyboard.press('Enter');
+    await page.getByText(/ s to the first token · \d\d+ tokens/).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Edit and ask again: Say many words.' }).waitFor();
+    await page.getByText('Ended: the page was left.').waitFor();
     await page.getByText('Tools', { exact: true }).click();
     await page.getByRole('button', { name: 'Add a function' }).click();
     await page.getByRole('combobox', { name: /^Call/ }).selectOption({ label: 'always get_weather' });
@@ -217,6 +226,9 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     await page.getByRole('option').first().waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL(new RegExp(`/jobs/${supervised.jobId}$`));
+    await open('/chat');
+    const model = page.getByRole('combobox', { name: 'Model', exact: true });
+    await expect.poll(() => model.inputValue()).toBe('local/many/model-109');
     expect(judged.complaints()).toEqual([]);
   });
 

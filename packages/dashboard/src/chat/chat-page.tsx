@@ -1,6 +1,6 @@
 import './chat-page.css';
 import { useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, useEffect, useMemo, useState } from 'react';
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { useSearchParams } from 'wouter';
 
 import { chatSchemaQuery, servedModelsQuery } from '../api/chat.ts';
@@ -16,6 +16,7 @@ import { messagesFor } from './chat-session.ts';
 import { FieldsForm } from './fields-form.tsx';
 import { type KeptChat, KeptChats } from './kept-chats.ts';
 import { ModelChoice } from './model-choice.tsx';
+import { servedNames } from './served-names.ts';
 import { SnippetDialog } from './snippet-dialog.tsx';
 import { ToolsEditor } from './tools-editor.tsx';
 import { chatBody, useChat } from './use-chat.ts';
@@ -33,9 +34,9 @@ export function ChatPage() {
   const { data: session } = useQuery(sessionQuery);
   const names = useMemo(() => served?.data.map(({ id }) => id) ?? [], [served]);
   if (served === undefined) return <Page title="Chat">{error === null ? null : <Fault error={error} />}</Page>;
-  // Prefers a model trained here.
-  const first = served.data.find(({ parent }) => parent !== null) ?? served.data[0];
-  return <Chat names={names} first={first?.id ?? ''} keyId={session?.key?.id ?? ''} />;
+  // Prefers the newest model trained here.
+  const [first] = servedNames(names);
+  return <Chat names={names} first={first?.name ?? ''} keyId={session?.key?.id ?? ''} />;
 }
 
 function Chat({ names, first, keyId }: { names: readonly string[]; first: string; keyId: string }) {
@@ -78,6 +79,20 @@ function Chat({ names, first, keyId }: { names: readonly string[]; first: string
     chats.put({ id: chatId, models, system, exchanges });
     setListed(chats.list());
   }, [isStreaming, exchanges, chatId]);
+  const latest = useRef({ id: chatId, models, system, exchanges, isStreaming });
+  latest.current = { id: chatId, models, system, exchanges, isStreaming };
+  // An answer that is coming is kept when the page is left or loaded again.
+  useEffect(() => {
+    const keep = () => {
+      const { isStreaming: isComing, ...chat } = latest.current;
+      if (isComing && chat.id !== '') chats.put(chat);
+    };
+    addEventListener('pagehide', keep);
+    return () => {
+      removeEventListener('pagehide', keep);
+      keep();
+    };
+  }, [chats]);
   const open = (chat: KeptChat | null) => {
     replace(chat?.exchanges ?? []);
     setSystem(chat?.system ?? system);

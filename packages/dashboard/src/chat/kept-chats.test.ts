@@ -33,7 +33,8 @@ test('conversations are kept by key, the latest first, with their words but not 
   chats.put(chat('a', 'Hi again'));
   expect(chats.list().map(({ title }) => title)).toEqual(['Question a', 'Question b']);
   const [answer] = chats.get('a')!.exchanges[0]!.answers;
-  expect(answer).toMatchObject({ isStreaming: false, replies: [{ content: 'Hi again', tokens: [] }] });
+  const reply = { content: 'Hi again', tokens: [], finishReason: 'the page was left' };
+  expect(answer).toMatchObject({ isStreaming: false, replies: [reply] });
   expect(new KeptChats('another key', kept).list()).toEqual([]);
 });
 

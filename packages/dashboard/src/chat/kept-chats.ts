@@ -14,6 +14,8 @@ const MAX_CHATS = 30;
 /** Characters in all; browsers keep about 5 MB per address. */
 const MAX_CHARACTERS = 2_000_000;
 const TITLE_CHARACTERS = 60;
+/** End of an answer that was coming when its page was left. */
+const INTERRUPTED = 'the page was left';
 
 /** Conversations of one key in this browser, the latest first. */
 export class KeptChats {
@@ -63,7 +65,11 @@ function withoutTokens(exchange: Exchange): Exchange {
             ...answer,
             isStreaming: false,
             error: null,
-            replies: answer.replies.map((reply) => ({ ...reply, tokens: [] })),
+            replies: answer.replies.map((reply) => ({
+              ...reply,
+              tokens: [],
+              finishReason: reply.finishReason ?? (answer.isStreaming ? INTERRUPTED : null),
+            })),
           },
     ),
   };

@@ -2,7 +2,7 @@ import './go-to-dialog.css';
 import { Dialog } from '../components/actions/dialog.tsx';
 
 const SHORTCUTS: readonly (readonly [keys: readonly string[], text: string])[] = [
-  [['Ctrl', 'K'], 'Go to a page, a model or a guide'],
+  [['Ctrl', 'K'], 'Go to a page, a model, a job or a guide'],
   [['?'], 'Show this list'],
   [['Enter'], 'In the chat: send; with Shift a new line'],
   [['j', 'k'], 'In a rollout opened from a table: the next and the previous one'],
