@@ -232,7 +232,7 @@ describe.skipIf(!hasBrowser())('the dashboard, used daily', () => {
     expect(judged.complaints()).toEqual([]);
   });
 
-  test('a key of inference alone lands on the chat and sees no page of others; when it expires, the page says so', async () => {
+  test('a key of inference alone lands on the chat and sees no page of others; when it expires, the page gives the reason', async () => {
     const expires = Math.ceil(Date.now() / 1000) + 8;
     const key = { name: 'guest@phone', scopes: ['inference'], expires_at: expires };
     const { secret } = await dashboard.api<{ secret: string }>('POST', '/keys', key);

@@ -274,7 +274,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
       expect(judged.complaints()).toEqual([]);
     });
 
-    test('of a failed job: its rollouts, their groups and the page of one say that it failed', async () => {
+    test('of a failed job: its rollouts, their groups and the page of one show its state', async () => {
       const { page } = judged;
       const [failed] = jobs as [TrainingJobObject];
       await judged.open(`${modelPath}/rollouts?view=all&job=${failed.id}`, 'job failed');
@@ -374,7 +374,7 @@ describe.skipIf(!hasBrowser())('a long run in Chromium', () => {
     });
   });
 
-  test('an expired key that signs in is told when it ended', async () => {
+  test('the sign-in page gives the end of an expired key', async () => {
     const now = Math.ceil(Date.now() / 1000);
     const { secret } = await service.api<{ secret: string }>('POST', '/keys', {
       name: 'short',

@@ -98,7 +98,7 @@ test('a key can have an expiry in the future', async () => {
   expect((await withKey(secret)).statusCode).toBe(200);
 });
 
-test('a request with an ended key is told when it ended; without its whole secret it learns nothing', async () => {
+test('an ended key is refused with its end, and any other secret reveals nothing', async () => {
   const { id: entityId } = await server.store.keys.ensureEntity('acme');
   const expiresAt = Date.UTC(2025, 0, 2, 3, 4, 5);
   const { secret } = await server.store.keys.create({ entityId, name: 'night', scopes: ['inference'], expiresAt });
