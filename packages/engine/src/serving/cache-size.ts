@@ -95,9 +95,7 @@ function convolutionInputs(metadata: ReadonlyMap<string, GgufValue>): number {
 /** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */
 export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const architecture = String(metadata.get('general.architecture'));
-  const number = (key: string): number | null => {
-    return numberSetting(metadata.get(`${architecture}.${key}`));
-  };
+  const number = (key: string): number | null => numberSetting(metadata.get(`${architecture}.${key}`));
   const numHeads = number('attention.head_count') ?? 1;
   const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);
   const numCachedHeads = Array.isArray(byLayer)
