@@ -67,6 +67,10 @@ async function deadUrl(): Promise<string> {
 
 const STACK = /^ {4}at /m;
 
+/** Lines that do not fit 80 columns, without those of examples: a command line has no place to break. */
+const tooLong = (output: string): string[] =>
+  output.split('\n').filter((line) => line.length > 80 && !line.startsWith('  trainyard '));
+
 describe('the command line', () => {
   test('prints its version', async () => {
     expect(await trainyard('--version')).toMatchObject({ exitCode: 0, output: `${SERVICE_VERSION}\n` });
@@ -77,6 +81,7 @@ describe('the command line', () => {
       const { exitCode, output } = await trainyard(...args);
       expect(exitCode).toBe(0);
       for (const name of NAMES) expect(output).toMatch(new RegExp(`^  ${name} `, 'm'));
+      expect(tooLong(output)).toEqual([]);
     }
   });
 
@@ -90,6 +95,7 @@ describe('the command line', () => {
     expect(output).toMatch(new RegExp(`^usage: trainyard ${above} ${name} `));
     expect(output).toMatch(new RegExp(`^examples:\\n  .*trainyard ${above} ${name}`, 'm'));
     for (const flag of ['--json', '--url', '--api-key', '--data-dir']) expect(output).toContain(`  ${flag}`);
+    expect(tooLong(output)).toEqual([]);
   });
 
   test.each(NAMES)('has a help for %s, with the flag at any place', async (name) => {
@@ -102,6 +108,7 @@ describe('the command line', () => {
       const { exitCode, output } = await trainyard(...args);
       expect({ args, exitCode }).toEqual({ args, exitCode: 0 });
       expect(output).toMatch(new RegExp(`^usage: trainyard ${name} `));
+      expect(tooLong(output)).toEqual([]);
     }
   });
 

@@ -19,7 +19,8 @@ function program(): Command {
     .addHelpText(
       'after',
       '\n"trainyard COMMAND --help" lists the options of a command.\n' +
-        'Exit codes: 0 done, 1 failed, 2 wrong command line or setting, 3 service not reachable, 130 interrupted.',
+        'Exit codes: 0 done, 1 failed, 2 wrong command line or setting,\n' +
+        '3 service not reachable, 130 interrupted.',
     );
   for (const make of COMMANDS) trainyard.addCommand(make());
   return trainyard;

@@ -29,8 +29,8 @@ export function completionCommand(): Command {
       else process.stdout.write(SCRIPTS[shell](wordsOf(program)));
     });
   return withExamples(command, [
-    'source <(trainyard completion bash)                              # in ~/.bashrc',
-    'source <(trainyard completion zsh)                               # in ~/.zshrc, after compinit',
+    'source <(trainyard completion bash)  # in ~/.bashrc',
+    'source <(trainyard completion zsh)  # in ~/.zshrc, after compinit',
     'trainyard completion fish > ~/.config/fish/completions/trainyard.fish',
     'trainyard completion --json | jq \'.[].path | join(" ")\'',
   ]);

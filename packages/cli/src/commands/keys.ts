@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 
 import { attentiveClient } from '../terminal/attentive-client.ts';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
-import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { newCommand, withExamples, withNote } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { type Column, tableFor } from '../terminal/table.ts';
 import { agoOf, secondsOfDate, timeOf } from '../terminal/times.ts';
@@ -68,12 +68,12 @@ type Expiry = { readonly text: string } & ({ readonly at: number } | { readonly 
 
 /** `trainyard keys`: access to the service. */
 export function keysCommand(): Command {
-  return newCommand('keys', 'create, list, limit and revoke API keys')
+  const keys = newCommand('keys', 'create, list, limit and revoke API keys')
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(limitCommand())
-    .addCommand(revokeCommand())
-    .addHelpText('after', `\n${WHOSE_KEYS}`);
+    .addCommand(revokeCommand());
+  return withNote(keys, WHOSE_KEYS);
 }
 
 const WHOSE_KEYS =
@@ -193,7 +193,7 @@ function revokeCommand(): Command {
 }
 
 function addKeyOptions(command: Command): Command {
-  return addServiceOptions(command, 'the response of the API').addHelpText('after', `\n${WHOSE_KEYS}`);
+  return withNote(addServiceOptions(command, 'the response of the API'), WHOSE_KEYS);
 }
 
 async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Promise<void>): Promise<void> {

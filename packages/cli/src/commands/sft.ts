@@ -68,7 +68,7 @@ export function sftCommand(): Command {
   withExamples(command, [
     'trainyard sft facts.jsonl --model facts --epochs 3',
     'trainyard sft facts.jsonl --model facts --held-out-fraction 0.1',
-    'trainyard sft facts.jsonl --model demo/facts --learning-rate 1e-3 --no-wait --json',
+    'trainyard sft facts.jsonl --model demo/facts --epochs 5 --no-wait --json',
   ]);
   return addServiceOptions(
     command,

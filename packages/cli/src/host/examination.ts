@@ -21,7 +21,9 @@ import {
 import { attentiveClient, isNothingListening } from '../terminal/attentive-client.ts';
 import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
+import { wrapWords } from '../terminal/printable.ts';
 import { serviceUrl } from '../terminal/service-connection.ts';
+import { widthOf } from '../terminal/table.ts';
 import { START } from '../terminal/this-program.ts';
 import { bf16Problem, ONEDNN_STEPS } from './bf16-problem.ts';
 import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
@@ -64,7 +66,8 @@ export async function examineAndPrint({ json: isJson, url: named, ...settings }:
 }
 
 function lineOf({ subject, problem }: Finding): string {
-  return problem === null ? `ok   ${subject}\n` : `BAD  ${subject}: ${problem}\n`;
+  const line = problem === null ? `ok   ${subject}` : `BAD  ${subject}: ${problem}`;
+  return `${wrapWords(line, widthOf(process.stdout), ' '.repeat('BAD  '.length))}\n`;
 }
 
 async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Finding> {

@@ -10,6 +10,8 @@ import {
 } from '@trainyard/server/settings';
 import type { Command } from 'commander';
 
+import { withNote } from '../terminal/new-command.ts';
+
 /** Values of the options from {@link addSettingOptions}; a switch is true, a list all its values. */
 export type SettingOptions = { readonly [Name in SettingName]?: string | true | string[] } & {
   readonly config?: string;
@@ -25,12 +27,11 @@ export function addSettingOptions(command: Command): Command {
     if (isListSetting(name)) command.option(flag, help, append);
     else command.option(flag, help);
   }
-  return command
-    .option('--config <FILE>', 'JSON file with the same settings in camelCase (trainyard.json when it exists)')
-    .addHelpText(
-      'after',
-      '\nFlags override the environment (TRAINYARD_PORT and so on), which overrides the config file.',
-    );
+  command.option('--config <FILE>', 'JSON file with the same settings in camelCase (trainyard.json when it exists)');
+  return withNote(
+    command,
+    'Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.',
+  );
 }
 
 function append(value: string, values: string[] = []): string[] {

@@ -1,6 +1,10 @@
 import { Command, type Option } from 'commander';
 
 import { UsageError } from './command-error.ts';
+import { wrapWords } from './printable.ts';
+
+/** Width of the library's help outside of a terminal. */
+const HELP_COLUMNS = 80;
 
 /**
  * Creates a command that leaves every ending to `runCommand`: it neither prints an error nor ends the
@@ -34,6 +38,11 @@ class CommandWithValues extends Command {
         throw new UsageError(`${option.long ?? option.flags} is empty`);
     });
   }
+}
+
+/** Adds a paragraph to the end of the help of a command, as wide as the help. @returns the command */
+export function withNote(command: Command, note: string): Command {
+  return command.addHelpText('after', () => `\n${wrapWords(note, process.stdout.columns ?? HELP_COLUMNS)}`);
 }
 
 /** Adds examples to the help of a command. @returns the command */

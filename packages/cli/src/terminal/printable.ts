@@ -71,15 +71,15 @@ export function cutInMiddle(text: string, columns: number): string {
   return `${start.join('')}…${end.join('')}`;
 }
 
-/** Wraps a line at blanks; a word that is longer than a line stays whole. */
-export function wrapWords(text: string, columns: number): string {
+/** Wraps a line at blanks; a word that is longer than a line stays whole. @param indent of the lines after the first */
+export function wrapWords(text: string, columns: number, indent = ''): string {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
     const longer = line === '' ? word : `${line} ${word}`;
-    if (line !== '' && columnsOf(longer) > columns) {
+    if (line.trim() !== '' && columnsOf(longer) > columns) {
       lines.push(line);
-      line = word;
+      line = indent + word;
     } else line = longer;
   }
   return [...lines, line].join('\n');

@@ -99,5 +99,6 @@ test('messages are wrapped at blanks, never inside a word', () => {
   expect(wrapWords('a-word-that-is-longer-than-the-line and more', 10)).toBe(
     'a-word-that-is-longer-than-the-line\nand more',
   );
+  expect(wrapWords('BAD  model file: there is none', 20, '     ')).toBe('BAD  model file:\n     there is none');
   expect(wrapWords('short', Infinity)).toBe('short');
 });
