@@ -108,7 +108,7 @@ function tensorsOf(shape: ModelShape, vocabSize: number): GgufTensorShape[] {
       ...norms.map((norm) => vector(`blk.${layer}.${norm}`, hiddenSize)),
       ...headNorms.map((norm) => vector(`blk.${layer}.${norm}`, headSize)),
       ...LINEAR_NAMES.map((linear) => {
-        const dims = linearDims(shape, linear);
+        const dims = linearDims({ ...shape, hasOutputGate: false, deltaNet: null }, linear);
         return matrix(`blk.${layer}.${GGUF_LINEARS[linear]}`, [dims.in, dims.out]);
       }),
     ]).flat(),

@@ -14,8 +14,13 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from exact_states import use_exact_states
+
 
 MOST_PARAMETERS_FOR_GRADIENTS = 1_000_000
+
+
+use_exact_states()
 
 
 def load(directory):
@@ -64,7 +69,7 @@ def main(base_directory, adapter_directory, merged_directory, token_file, text_f
         text = file.read()
     report["tokens"] = tokenizer(text, add_special_tokens=False).input_ids
     report["text"] = tokenizer.decode(report["tokens"])
-    report["chat"] = tokenizer.apply_chat_template([{"role": "user", "content": "Hello"}])
+    report["chat"] = tokenizer.apply_chat_template([{"role": "user", "content": "Hello"}], return_dict=False)
     print("REPORT", json.dumps(report))
 
 

@@ -51,6 +51,15 @@ from transformers import (
     SmolLM3ForCausalLM,
 )
 
+try:
+    from transformers import Qwen3_5Config, Qwen3_5ForCausalLM, Qwen3_5ForConditionalGeneration, Qwen3_5TextConfig
+except ImportError:
+    # Releases before 5.2 lack the family.
+    Qwen3_5ForCausalLM = None
+
+from exact_states import use_exact_states
+
+use_exact_states()
 OUTPUT, CORPUS, NUM_TEXTS = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -61,6 +70,7 @@ O200K = (
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+QWEN35_PATTERN = QWEN2.replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
 
 
 def byte_level(use_regex):
@@ -114,6 +124,17 @@ CASES = {
     "gpt-oss": (GptOssForCausalLM, GptOssConfig, {"num_hidden_layers": 4, "head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 3, "sliding_window": 37, "rope_scaling": {**YARN, "beta_fast": 8.0, "beta_slow": 1.0, "truncate": False}}, torch.bfloat16, split(O200K), False, False, "5GB"),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 16}, torch.float16, split(QWEN2), False, True, "200KB"),
 }
+
+if Qwen3_5ForCausalLM is not None:
+    QWEN35 = {
+        "num_hidden_layers": 5, "head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16,
+        "linear_value_head_dim": 16,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 50_000.0, "partial_rotary_factor": 0.5},
+    }  # fmt: skip
+    # Others are compared with the release that the tests install.
+    CASES = {}
+    CASES["qwen35"] = (Qwen3_5ForCausalLM, Qwen3_5TextConfig, QWEN35, torch.bfloat16, split(QWEN35_PATTERN), False, True, "5GB")
+    CASES["qwen35 one value head"] = (Qwen3_5ForCausalLM, Qwen3_5TextConfig, {**QWEN35, "linear_num_value_heads": 2, "tie_word_embeddings": True}, torch.float32, split(QWEN35_PATTERN), False, True, "5GB")
 
 corpus = [path.read_text(encoding="utf8") for path in sorted(CORPUS.rglob("*.md"))]
 everything = "".join(corpus)
@@ -180,6 +201,12 @@ def write(name, case):
     model = model_class(config)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3)
+    for module in model.modules():
+        if hasattr(module, "in_proj_qkv"):
+            # As after training: outputs of unrelated q and k are near 0, and their norm magnifies rounding.
+            for weight in (module.in_proj_qkv.weight, module.conv1d.weight):
+                q, k = weight.data[: module.key_dim], weight.data[module.key_dim : 2 * module.key_dim]
+                k.mul_(0.6).add_(0.8 * q)
     folder = OUTPUT / name
     model.to(dtype).save_pretrained(folder, max_shard_size=shard_size)
     fast = PreTrainedTokenizerFast(
@@ -197,7 +224,7 @@ def write(name, case):
     if normalizes:
         texts = [unicodedata.normalize("NFC", text) for text in texts]
     pairs = [[text, fast.encode(text, add_special_tokens=False)] for text in texts]
-    chat = fast.apply_chat_template([{"role": "user", "content": "Hello"}])
+    chat = fast.apply_chat_template([{"role": "user", "content": "Hello"}], return_dict=False)
     report = {"ids": ids, "logprobs": logprobs.tolist(), "texts": pairs, "chat": chat}
     (OUTPUT / f"{name}.json").write_text(json.dumps(report))
 

@@ -15,6 +15,11 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
+from exact_states import use_exact_states
+
+
+use_exact_states()
+
 
 def load(directory):
     return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()

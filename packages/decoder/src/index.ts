@@ -7,6 +7,7 @@ export { DecoderGraphs } from './graphs/decoder-graphs.ts';
 export { hasBf16Steps } from './products/bf16-matrices.ts';
 export { StreamedMatrices } from './products/streamed-matrices.ts';
 export { QuantisedWeights } from './products/quantised-weights.ts';
+export { DeltaStates } from './delta-net/delta-states.ts';
 export { PagedAttention } from './attention/paged-attention.ts';
 export { HEAD_GRANULARITY } from './attention/page-format.ts';
 

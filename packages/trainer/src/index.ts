@@ -110,6 +110,7 @@ export {
   isUniform,
   largestRank,
   CONVOLUTION_LINEAR_NAMES,
+  DELTA_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   machineMemory,

@@ -6,6 +6,8 @@ export {
   defaultLora,
   layerKind,
   linearDims,
+  layersBetween,
+  queryWidth,
   linearNames,
   linearsByLayer,
   linearsIn,
@@ -51,11 +53,22 @@ export {
   hasConvolution,
   MAX_CONVOLUTION_SIZE,
 } from './model/short-convolution.ts';
+export {
+  DELTA_TENSORS,
+  DeltaHead,
+  deltaSizes,
+  hasDeltaNet,
+  type DeltaNet,
+  type DeltaVectors,
+  type Taps,
+} from './model/gated-delta-net.ts';
+export { hasAttention, layerMixer, type LayerMixer } from './model/layer-mixer.ts';
 export { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR, type ModelFile } from './model/architecture-limits.ts';
 export {
   ALL_LINEAR_NAMES,
   CONVOLUTION_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
+  DELTA_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   type LinearName,
@@ -149,7 +162,7 @@ export {
   type WeightsSetting,
 } from './model/weights-mode.ts';
 export { embedTokens, MatrixRows } from './model/embedding.ts';
-export { toHalves, toInterleaved } from './model/head-permutation.ts';
+export { orderValueHeads, toHalves, toInterleaved, valueHeads, type ValueHeads } from './model/head-permutation.ts';
 export { ropeTables, type RopeTables } from './model/rope.ts';
 export { Scratch, sharedDoubles, sharedFloats, Workspace } from './model/workspace.ts';
 
@@ -162,6 +175,7 @@ export {
   inputNormName,
   outputBiasName,
   outputNormName,
+  OUTPUT_GATE_NAME,
   queryKeyNormName,
   ROUTER_BIAS_NAME,
   ROUTER_NAME,

@@ -26,7 +26,8 @@ export interface AdapterWorkData {
  */
 export const ADAPTER_CELL = { x: 0, width: 1, numLinears: 2, linears: 3 } as const;
 export const LINEAR_CELLS = 4;
-const MAX_LINEARS = 3;
+/** Those of a gated delta net. */
+const MAX_LINEARS = 4;
 /** Cells per chunk: number of rows, their indices, and per linear layer rank (0: none), first and second factor. */
 export const CHUNK_CELLS = 1 + MAX_CHUNK_ROWS + 3 * MAX_LINEARS;
 export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;

@@ -68,8 +68,8 @@ export class Bf16Steps implements BlockSteps {
     throw new UnsupportedModelError('bf16 does not support convolutions');
   }
 
-  output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    this.#round(o);
+  output(layer: number, { mixed, x2, h, sums }: BlockRows): void {
+    this.#round(mixed.o);
     this.#multiply(matrixOf(layer, 'o'), 'plus', x2, sums.o);
     this.#matrices.parts.normaliseForFeedForward(layer, x2, h);
   }

@@ -1,5 +1,5 @@
-import { addsPlainOutputs, linearDims } from '@trainyard/transformer';
-import type { Architecture, ProjectionName } from '@trainyard/transformer';
+import { addsPlainOutputs, projectionDims, projectionsOf } from '@trainyard/transformer';
+import type { Architecture, outputProjection, ProjectionName } from '@trainyard/transformer';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 
 /** Rows [rows, width] in kernel memory. */
@@ -16,7 +16,8 @@ export interface BlockRows {
   readonly x2: Rows;
   /** Normalised: input of the next products. */
   readonly h: Rows;
-  readonly o: Rows;
+  /** Outputs of attention or what a block has instead, by the product that reads them; one memory. */
+  readonly mixed: Readonly<Record<ReturnType<typeof outputProjection>, Rows>>;
   readonly activated: Rows;
   readonly sums: Readonly<Record<ProjectionName, Rows>>;
   /** No adapter adds to the sums: they start with the residual or 0 and are only read. */
@@ -28,6 +29,7 @@ export class BlockBuffers {
   readonly #buffers: Readonly<Record<Name, Float32Array>>;
   readonly #zeros: Float32Array;
   readonly #addsPlain: boolean;
+  readonly #mixedWidths: Readonly<Record<'o' | 'convOut', number>>;
 
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const widths = Object.values(widthsOf(architecture));
@@ -38,6 +40,7 @@ export class BlockBuffers {
   constructor(architecture: Architecture, maxRows: number, memory: DecoderMemory) {
     this.#widths = widthsOf(architecture);
     this.#addsPlain = addsPlainOutputs(architecture);
+    this.#mixedWidths = mixedWidths(architecture);
     const taken = Object.entries(this.#widths).map(([name, width]) => [name, memory.take(maxRows * width)]);
     this.#buffers = Object.fromEntries(taken) as Record<Name, Float32Array>;
     this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
@@ -55,26 +58,40 @@ export class BlockBuffers {
     const sums = isPlain
       ? { qkv: zeros('qkv'), convIn: zeros('convIn'), o, convOut: o, gate: zeros('gate'), up: zeros('up'), down }
       : { qkv, convIn, o: oSum, convOut: oSum, gate: rows('gate'), up: rows('up'), down: rows('down') };
-    return { x, x2, h: rows('h'), o: rows('o'), activated: rows('activated'), sums, isPlain };
+    const mixed = (width: number): Rows => ({
+      data: this.#buffers.mixed.subarray(0, numRows * width),
+      dims: [numRows, width],
+    });
+    const { o: ofAttention, convOut } = this.#mixedWidths;
+    const inputs = { o: mixed(ofAttention), convOut: mixed(convOut) };
+    return { x, x2, h: rows('h'), mixed: inputs, activated: rows('activated'), sums, isPlain };
   }
 }
 
-type Name = 'x' | 'x2' | 'h' | 'o' | 'activated' | 'qkv' | 'convIn' | 'oSum' | 'gate' | 'up' | 'down';
+type Name = 'x' | 'x2' | 'h' | 'mixed' | 'activated' | 'qkv' | 'convIn' | 'oSum' | 'gate' | 'up' | 'down';
 
 function widthsOf(architecture: Architecture): Record<Name, number> {
-  const { hiddenSize, feedForwardSize, convolution } = architecture;
-  const [q, k] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
+  const { hiddenSize, feedForwardSize } = architecture;
+  const present = projectionsOf(architecture);
+  const outOf = (name: ProjectionName) => (present.includes(name) ? projectionDims(architecture, name).out : 0);
   return {
     x: hiddenSize,
     x2: hiddenSize,
     h: hiddenSize,
-    o: q,
+    mixed: Math.max(...Object.values(mixedWidths(architecture))),
     activated: feedForwardSize,
-    qkv: q + 2 * k,
-    convIn: convolution === null ? 0 : 3 * hiddenSize,
+    qkv: outOf('qkv'),
+    convIn: outOf('convIn'),
     oSum: hiddenSize,
     gate: feedForwardSize,
     up: feedForwardSize,
     down: hiddenSize,
   };
+}
+
+/** 0 for a product that no block has. */
+function mixedWidths(architecture: Architecture): Record<'o' | 'convOut', number> {
+  const present = projectionsOf(architecture);
+  const inOf = (name: 'o' | 'convOut') => (present.includes(name) ? projectionDims(architecture, name).in : 0);
+  return { o: inOf('o'), convOut: inOf('convOut') };
 }

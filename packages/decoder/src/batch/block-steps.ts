@@ -6,6 +6,8 @@ export interface Attended {
   readonly q: OnnxTensor;
   readonly k: OnnxTensor;
   readonly v: OnnxTensor;
+  /** Only if the model has one. */
+  readonly outputGate?: OnnxTensor;
 }
 
 /**
@@ -17,11 +19,11 @@ export interface BlockSteps {
   readonly takesPlainSums: boolean;
   /** Rows that are computed if `numRows` are wanted; the memory after the rows is written up to there. */
   computedRows(numRows: number): number;
-  /** h → q, k, v. @param rope cos and sin */
+  /** h → q, k, v, and the output gate if there is one. @param rope cos and sin */
   attention(layer: number, rows: BlockRows, rope: Feeds, into: Attended): void;
-  /** h → b, c and x of a convolution [rows, 3H], valid until the next step */
+  /** h → b, c and x of a convolution [rows, 3H], or the products of a gated delta net; valid until the next step */
   convolutionInput(layer: number, rows: BlockRows): Rows;
-  /** o → x2, h */
+  /** mixed → x2, h */
   output(layer: number, rows: BlockRows): void;
   /** h → activated */
   feedForward(layer: number, rows: BlockRows): void;

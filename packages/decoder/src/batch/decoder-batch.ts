@@ -3,6 +3,8 @@ export interface BatchToken {
   readonly position: number;
   readonly sequence: number;
   readonly wantsLogits: boolean;
+  /** Another sequence will start with the tokens up to this one. Only models with a recurrent state need it. Default false. */
+  readonly keepsState?: boolean;
 }
 
 /**
@@ -15,6 +17,7 @@ export class DecoderBatch<Adapter extends object = object> {
   readonly positions: Int32Array; // [capacity]
   readonly sequences: Int32Array; // [capacity]
   readonly wantsLogits: Uint8Array; // [capacity]
+  readonly keepsState: Uint8Array; // [capacity]
   /** Indices into {@link adapters}. */
   readonly adapterIndices: Int32Array; // [capacity]
   /** Adapters of the batch, each once, in order of their first token; null = the base model. */
@@ -28,6 +31,7 @@ export class DecoderBatch<Adapter extends object = object> {
     this.positions = new Int32Array(capacity);
     this.sequences = new Int32Array(capacity);
     this.wantsLogits = new Uint8Array(capacity);
+    this.keepsState = new Uint8Array(capacity);
     this.adapterIndices = new Int32Array(capacity);
   }
 
@@ -37,13 +41,17 @@ export class DecoderBatch<Adapter extends object = object> {
     this.numLogits = 0;
   }
 
-  add({ token, position, sequence, wantsLogits }: BatchToken, adapter: Adapter | null = null): void {
+  add(
+    { token, position, sequence, wantsLogits, keepsState = false }: BatchToken,
+    adapter: Adapter | null = null,
+  ): void {
     const i = this.length;
     if (i >= this.capacity) throw new RangeError(`a batch holds ${this.capacity} tokens`);
     this.tokens[i] = token;
     this.positions[i] = position;
     this.sequences[i] = sequence;
     this.wantsLogits[i] = wantsLogits ? 1 : 0;
+    this.keepsState[i] = keepsState ? 1 : 0;
     this.adapterIndices[i] = this.#indexOf(adapter);
     this.length = i + 1;
     if (wantsLogits) this.numLogits++;

@@ -12,7 +12,7 @@ export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #graphs: DecoderGraphs;
   readonly #products: GraphProducts;
-  /** Products of the first step: [rows, (heads + 2 · key heads)·D], or [rows, 3H] */
+  /** Products of the first step: those before attention, a convolution or a gated delta net. */
   readonly #first: Float32Array;
 
   constructor(graphs: DecoderGraphs, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
@@ -39,11 +39,15 @@ export class GraphSteps implements BlockSteps {
     return this.#multiplyFirst(layer, 'convIn', h, sums.convIn);
   }
 
-  output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
+  output(layer: number, { mixed, x, x2, h, sums }: BlockRows): void {
     const { parts } = this.#graphs;
     const product = parts.productOnto(x2, h);
     const projection = outputProjection(parts.architecture, layer);
-    this.#products.multiply(layer, projection, { x: o.data, sums: [sums[projection].data], y: product.data });
+    this.#products.multiply(layer, projection, {
+      x: mixed[projection].data,
+      sums: [sums[projection].data],
+      y: product.data,
+    });
     parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     parts.normaliseForFeedForward(layer, x2, h);
   }

@@ -3,8 +3,10 @@ import type { Bf16Library, InstructionSet } from '@trainyard/native';
 import {
   addsPlainOutputs,
   embedTokens,
+  hasAttention,
   hasConvolution,
   layerKind,
+  OUTPUT_GATE_NAME,
   outputProjection,
   readArchitecture,
   contextLimit,
@@ -20,6 +22,7 @@ import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { MIN_PROMPT_SCORES } from '../attention/prompt-rows.ts';
 import { instructionsWithSameBits, promptsHaveSameBits } from '../attention/same-bits.ts';
 import { ConvolutionInputs, type RowPlaces } from '../convolution/convolution-inputs.ts';
+import { DeltaStates } from '../delta-net/delta-states.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
@@ -110,7 +113,10 @@ export class PagedDecoder {
   readonly #maxQuantisedRows: number;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
+  /** Output gate of a layer [rows, heads · D]; empty without one. */
+  readonly #outputGate: Float32Array;
   readonly #convolutions: ConvolutionInputs;
+  readonly #deltas: DeltaStates;
   /** Place of each layer among those with attention, which have keys and values. */
   readonly #attentionIndex: readonly number[];
   #logits: Float32Array;
@@ -169,8 +175,8 @@ export class PagedDecoder {
     this.batchTokens = batchTokens;
     const team = new ThreadTeam(numThreads);
     this.#times = new StepTimes(options.clock);
-    const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter(
-      (layer) => !hasConvolution(architecture, layer),
+    const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter((layer) =>
+      hasAttention(architecture, layer),
     );
     const sizes = {
       numLayers: withAttention.length,
@@ -190,12 +196,18 @@ export class PagedDecoder {
     });
     const { tables } = this.#attention;
     this.#convolutions = new ConvolutionInputs(architecture, tables, PagedAttention.numCells(sizes));
+    this.#deltas = new DeltaStates(
+      architecture,
+      parts.vectors.map(({ deltaNet }) => deltaNet),
+      maxSequences,
+    );
     this.#attentionIndex = Array.from({ length: numLayers }, (_, layer) => withAttention.indexOf(layer));
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;
     this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
+    this.#outputGate = new Float32Array(architecture.hasOutputGate ? batchTokens * numHeads * headSize : 0);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
     const forProducts = usesNativeKernels && quantisedBytes > 0 ? productInstructions() : null;
@@ -264,11 +276,19 @@ export class PagedDecoder {
     if (this.#experts !== null) this.#experts.observer = observer;
   }
 
+  /** Most first tokens, up to `length`, with which another sequence can start. */
+  shareableLength(sequence: number, length: number): number {
+    return this.#deltas.shareableLength(sequence, length);
+  }
+
+  /** @param length shareable */
   share(from: number, to: number, length: number): void {
+    this.#deltas.share(from, to, length);
     this.#attention.tables.share(from, to, length);
   }
 
   forget(sequence: number, fromPosition: number): void {
+    this.#deltas.forget(sequence, fromPosition);
     this.#attention.tables.forget(sequence, fromPosition);
   }
 
@@ -302,13 +322,14 @@ export class PagedDecoder {
     this.#team.isAlert = true;
     try {
       this.#attention.begin(length, places.sequences, places.positions);
+      this.#deltas.begin(places, batch);
       this.#parts.normaliseForAttention(0, rows.x, rows.h);
       times.end('rows');
       for (let layer = 0; layer < numLayers; layer++) {
         const isLast = layer === numLayers - 1;
         const wantsOutput = !isLast || numLogits > 0;
-        if (hasConvolution(this.#architecture, layer)) this.#convolve(layer, rows, steps, { ...places, wantsOutput });
-        else this.#attend(layer, rows, steps, { ...places, rope, wantsOutput });
+        if (hasAttention(this.#architecture, layer)) this.#attend(layer, rows, steps, { ...places, rope, wantsOutput });
+        else this.#convolve(layer, rows, steps, { ...places, wantsOutput });
         if (!wantsOutput) break;
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
@@ -322,7 +343,7 @@ export class PagedDecoder {
     }
   }
 
-  /** h → o, or only keys and values. */
+  /** h → mixed, or only keys and values. */
   #attend(
     layer: number,
     rows: BlockRows,
@@ -337,6 +358,10 @@ export class PagedDecoder {
     const keyWidth = numKvHeads * headSize;
     const keys = this.#k.subarray(0, length * keyWidth);
     const values = this.#v.subarray(0, length * keyWidth);
+    const dims = [length, queryWidth];
+    const gate = this.#architecture.hasOutputGate
+      ? { data: this.#outputGate.subarray(0, length * queryWidth), dims }
+      : null;
     if (!rows.isPlain)
       this.#adapters.compute('attention', layer, { x: rows.h.data, into: { qkv: rows.sums.qkv.data }, onto: null });
     times.end('adapters');
@@ -344,17 +369,21 @@ export class PagedDecoder {
       q: { data: this.#attention.queries(index, length), dims: [1, length, queryWidth] },
       k: { data: keys, dims: [1, length, keyWidth] },
       v: { data: values, dims: [length, keyWidth] },
+      ...(gate !== null && { [OUTPUT_GATE_NAME]: gate }),
     });
     times.end('products');
     this.#attention.write(index, { keys, values }, places);
     times.end('keysAndValues');
     if (!wantsOutput) return;
     this.#attention.attend(index, this.#windowOf(layer), this.#parts.vectors[layer]!.sinks);
-    rows.o.data.set(this.#attention.outputs(index, length));
+    const o = this.#attention.outputs(index, length);
+    if (gate === null) rows.mixed.o.data.set(o);
+    else
+      this.#parts.between.outputGate!.run({ o: { data: o, dims }, [OUTPUT_GATE_NAME]: gate }, { gated: rows.mixed.o });
     times.end('attention');
   }
 
-  /** h → o of a layer with a convolution, or only the inputs of later tokens. */
+  /** h → mixed of a layer with a convolution or a gated delta net, or only what later tokens need. */
   #convolve(
     layer: number,
     rows: BlockRows,
@@ -365,13 +394,15 @@ export class PagedDecoder {
     if (!rows.isPlain)
       this.#adapters.compute('convIn', layer, { x: rows.h.data, into: { convIn: rows.sums.convIn.data }, onto: null });
     times.end('adapters');
-    const { data: bcx } = steps.convolutionInput(layer, rows);
+    const { data: products } = steps.convolutionInput(layer, rows);
     times.end('products');
-    this.#convolutions.write(layer, bcx, places);
-    times.end('keysAndValues');
-    if (!wantsOutput) return;
-    const weights = this.#parts.vectors[layer]!.convolution!;
-    this.#convolutions.convolve(layer, weights, { bcx, o: rows.o.data }, places);
+    const o = rows.mixed.convOut.data;
+    if (hasConvolution(this.#architecture, layer)) {
+      this.#convolutions.write(layer, products, places);
+      times.end('keysAndValues');
+      const weights = this.#parts.vectors[layer]!.convolution!;
+      if (wantsOutput) this.#convolutions.convolve(layer, weights, { bcx: products, o }, places);
+    } else this.#deltas.advance(layer, products, wantsOutput ? o : null, places);
     times.end('attention');
   }
 
@@ -380,7 +411,8 @@ export class PagedDecoder {
   }
 
   /** Rows of a batch that want logits, after attention. */
-  #wantedRows(batch: DecoderBatch, { x, o }: BlockRows, steps: BlockSteps): BlockRows {
+  #wantedRows(batch: DecoderBatch, { x, mixed }: BlockRows, steps: BlockSteps): BlockRows {
+    const o = mixed[outputProjection(this.#architecture, this.#architecture.numLayers - 1)];
     let to = 0;
     for (let row = 0; row < batch.length; row++) {
       if (batch.wantsLogits[row] === 0) continue;
@@ -393,13 +425,14 @@ export class PagedDecoder {
   }
 
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
-    const { x, x2, h, o, activated, sums, isPlain } = rows;
+    const { x, x2, h, mixed, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
     const times = this.#times;
     // Products with a norm or a factor are added to the residual later.
     const onto = (residual: Rows) => (addsPlainOutputs(this.#architecture) ? residual.data : null);
     const output = outputProjection(this.#architecture, layer);
-    if (!isPlain) adapters.compute(output, layer, { x: o.data, into: { [output]: sums.o.data }, onto: onto(x) });
+    if (!isPlain)
+      adapters.compute(output, layer, { x: mixed[output].data, into: { [output]: sums.o.data }, onto: onto(x) });
     times.end('adapters');
     steps.output(layer, rows);
     times.end('products');
@@ -436,7 +469,8 @@ export class PagedDecoder {
         const wantsLogits = batch.wantsLogits[i] === 1;
         if (batch.adapterOf(i) === adapter) {
           const [token, position, sequence] = [batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!];
-          part.add({ token, position, sequence, wantsLogits }, adapter);
+          const keepsState = batch.keepsState[i] === 1;
+          part.add({ token, position, sequence, wantsLogits, keepsState }, adapter);
           if (wantsLogits) places.push(place);
         }
         if (wantsLogits) place++;

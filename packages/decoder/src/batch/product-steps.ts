@@ -67,10 +67,10 @@ export class ProductSteps<Matrix> implements BlockSteps {
     return convIn;
   }
 
-  output(layer: number, { o, x, x2, h, sums }: BlockRows): void {
+  output(layer: number, { mixed, x, x2, h, sums }: BlockRows): void {
     const projection = outputProjection(this.#parts.architecture, layer);
     const sum = sums[projection];
-    this.#products.addProduct(o.data, this.#matrices.layers[layer]![projection]!, sum.data);
+    this.#products.addProduct(mixed[projection].data, this.#matrices.layers[layer]![projection]!, sum.data);
     const product = this.#parts.productOnto(x2, sum);
     if (product === x2) x2.data.set(sum.data);
     this.#parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });

@@ -61,6 +61,7 @@ const FILES: readonly (readonly [keyof typeof TINY_ARCHITECTURES, 'f32' | 'f16' 
     ['phi4', 'q8_0', {}],
     ['phi3', 'f32', {}],
     ['lfm2', 'q4_0', WIDE],
+    ['qwen35', 'q4_0', WIDE],
     ['qwen3moe', 'q4_0', { ...WIDE, experts: { ...EXPERTS, denseLayers: [1] } }],
     ['qwen3moe', 'bf16', { experts: EXPERTS }],
     ['gpt-oss', 'q8_0', {}],

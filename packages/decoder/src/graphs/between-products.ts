@@ -13,6 +13,8 @@ export class BetweenProducts {
   readonly #outputSums: Readonly<Record<'attention' | 'feedForward', ConstantGraph>> | null;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
+  /** Null without an output gate. */
+  readonly outputGate: ConstantGraph | null;
   /** The same with the width of an expert. */
   readonly expertActivation: ConstantGraph;
   readonly #opened: DisposableStack;
@@ -33,6 +35,7 @@ export class BetweenProducts {
     }
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
+    this.outputGate = architecture.hasOutputGate ? open(graph.gatedOutput()) : null;
     const isOther = experts !== null && experts.feedForwardSize !== feedForwardSize;
     this.expertActivation = isOther ? open(graph.activated(experts.feedForwardSize)) : this.activation;
     this.#opened = opened.move();

@@ -9,7 +9,8 @@ export const hasBf16Steps = (architecture: Architecture): boolean =>
   architecture.activation === 'silu' &&
   addsPlainOutputs(architecture) &&
   architecture.experts === null &&
-  architecture.convolution === null;
+  architecture.convolution === null &&
+  architecture.deltaNet === null;
 
 export class Bf16Matrices {
   readonly parts: DecoderParts;

@@ -59,12 +59,18 @@ export class KvCache {
     const cached = this.#prefixes.longestMatch(owner.namespace, tokens, maxSharedTokens);
     if (cached !== null && cached.length > found.length)
       Object.assign(found, { slot: cached.entry.slot, entry: cached.entry, length: cached.length });
-    const length = this.shareable(found.length);
+    const length = found.slot === null ? 0 : this.shareable(found.slot, found.length);
     return length === 0 ? { slot: null, entry: null, length } : { ...found, length };
   }
 
+  /** First tokens of a slot that the runner can share, at most `length`. */
+  shareable(slot: number, length: number): number {
+    const rounded = this.rounded(length);
+    return this.#runner.shareableLength?.(slot, rounded) ?? rounded;
+  }
+
   /** Length rounded down to the runner's granularity. */
-  shareable(length: number): number {
+  rounded(length: number): number {
     return length - (length % this.#runner.shareGranularity);
   }
 
@@ -123,7 +129,8 @@ export class KvCache {
     if (slot === null) return;
     const tokens = sequence.tokens.slice(0, numComputed);
     // Nothing could share it, or a plan that never ran left cells without content.
-    if (this.shareable(numComputed) === 0 || this.#ledger.lengthOf(slot) !== numComputed) return this.release(sequence);
+    if (this.shareable(slot, numComputed) === 0 || this.#ledger.lengthOf(slot) !== numComputed)
+      return this.release(sequence);
     const { namespace } = sequence.owner;
     for (const entry of this.#prefixes.inNamespace(namespace)) {
       const length = commonPrefixLength(tokens, entry.tokens, Infinity);

@@ -360,7 +360,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     for (const leader of this.#shareOf(sequence).running) {
       if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
       const toBeat = best?.length ?? foundLength;
-      const length = this.#kv.shareable(commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat));
+      const length = this.#kv.rounded(commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat));
       if (length > toBeat) best = { leader, length };
     }
     return best;

@@ -32,6 +32,11 @@ export interface ModelRunner {
   /** Divisor of the lengths that `share` takes: 1 for single cells, or the block size; Infinity: nothing is shared. */
   readonly shareGranularity: number;
   /**
+   * Most first tokens of a sequence, up to `length`, that `share` takes: models with a recurrent state have it only after
+   * some tokens. Default: `length`.
+   */
+  shareableLength?(sequence: number, length: number): number;
+  /**
    * Appends the batch's tokens to their sequences and computes them.
    *
    * @returns the logits of the flagged tokens

@@ -33,8 +33,12 @@ function adaptersOf(architecture: Architecture) {
   const some = (...names: LinearName[]) => all.filter((linear) => names.includes(linear));
   return [
     { rank: 4, alpha: 8, linears: all },
-    { rank: 1, alpha: 3, linears: some('q', 'qkv', 'down', 'convOut', 'w2') },
-    { rank: 7, alpha: 0, linears: some('k', 'v', 'qkv', 'gate', 'up', 'gateUp', 'convIn', 'w1', 'w3') },
+    { rank: 1, alpha: 3, linears: some('q', 'qkv', 'deltaZ', 'deltaA', 'down', 'convOut', 'w2') },
+    {
+      rank: 7,
+      alpha: 0,
+      linears: some('k', 'v', 'qkv', 'gate', 'up', 'gateUp', 'convIn', 'deltaQkv', 'deltaB', 'deltaOut', 'w1', 'w3'),
+    },
   ] satisfies { rank: number; alpha: number; linears: readonly LinearName[] }[];
 }
 

@@ -76,6 +76,30 @@ test('llama.cpp keeps the cache of a model with two sets of rope factors within 
   expect([tokensOf(LLAMA, null), tokensOf(LLAMA, 4e9), tokensOf(GRAPHS, null)]).toEqual([4096, 4096, 16_384]);
 });
 
+test('our decoder keeps states of gated delta nets at intervals and of sequences; keys and values are of the other layers', () => {
+  const qwen35 = new Map<string, never>([
+    ...METADATA,
+    ['x.block_count', 8 as never],
+    ['x.full_attention_interval', 4 as never],
+    ['x.ssm.group_count', 2 as never],
+    ['x.ssm.time_step_rank', 4 as never],
+    ['x.ssm.state_size', 16 as never],
+    ['x.ssm.inner_size', 64 as never],
+    ['x.ssm.conv_kernel', 4 as never],
+  ]);
+  const bytesOf = (served: typeof GRAPHS | typeof LLAMA) => {
+    const { sizeBytes } = cacheSize(
+      served,
+      { metadata: qwen35, hasRecurrentState: true },
+      { capacityTokens: 1100, maxSequences: 8 },
+    );
+    return sizeBytes;
+  };
+  const state = 4 * 16 * 16 + 3 * (2 * 2 * 16 + 64);
+  expect(bytesOf(GRAPHS)).toBe((68 + 15) * 16 * 4 * 2 * (2 * 3 * 64) + (2 + 2 * 8) * 6 * 4 * state);
+  expect(bytesOf(LLAMA)).toBe(1280 * 2 * 2 * (2 * 3 * 64));
+});
+
 test('our decoder keeps inputs of convolutions for each token, llama.cpp only the last', () => {
   const lfm2 = new Map<string, never>([
     ...METADATA,

@@ -1,6 +1,6 @@
 import type { GgufValue } from '@trainyard/native';
-import { PagedAttention } from '@trainyard/decoder';
-import { numberSetting } from '@trainyard/transformer';
+import { DeltaStates, PagedAttention } from '@trainyard/decoder';
+import { type DeltaNet, layersBetween, numberSetting } from '@trainyard/transformer';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { Computation } from './served-file.ts';
 
@@ -33,6 +33,8 @@ export interface CacheSize {
 /** 755 MB of the default model in single precision. */
 const DEFAULT_CAPACITY_TOKENS = 16_384;
 const MIN_CAPACITY_TOKENS = 256;
+/** More than models have. */
+const MAX_LAYERS = 4096;
 /** llama.cpp rounds the cells of a cache up to a multiple of this, and the runner keeps one for itself. */
 const CELL_BLOCK = 256;
 
@@ -47,6 +49,7 @@ export function cacheSize(
   const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
   const values = cachedValues(metadata) + (served.runner === 'graphs' ? convolutionInputs(metadata) : 0);
   const bytesPerToken = values * bytesPerValue;
+  const deltaNet = deltaNetOf(metadata);
   const most = served.runner === 'llama' ? shortContextCells(metadata) : Infinity;
   const sizeOf = (wanted: number): CacheSize => {
     const tokens = Math.min(wanted, most);
@@ -56,7 +59,8 @@ export function cacheSize(
         : CELL_BLOCK * Math.ceil(tokens / CELL_BLOCK);
     const contextLength = served.runner === 'graphs' ? tokens : numCells - 1;
     const numShelved = served.runner === 'graphs' ? 0 : shelfTokensOf(numCells, hasRecurrentState);
-    return { capacityTokens: tokens, contextLength, sizeBytes: (numCells + numShelved) * bytesPerToken };
+    const stateBytes = served.runner === 'graphs' ? DeltaStates.bytesFor({ deltaNet }, tokens, maxSequences) : 0;
+    return { capacityTokens: tokens, contextLength, sizeBytes: (numCells + numShelved) * bytesPerToken + stateBytes };
   };
   if (cacheBytes === null) return sizeOf(capacityTokens ?? DEFAULT_CAPACITY_TOKENS);
   const fits = (tokens: number) => sizeOf(tokens).sizeBytes <= cacheBytes;
@@ -92,6 +96,33 @@ function convolutionInputs(metadata: ReadonlyMap<string, GgufValue>): number {
   return numLayers * (numberSetting(metadata.get(`${architecture}.embedding_length`)) ?? 0);
 }
 
+/** Sizes of gated delta nets, whose states our decoder keeps; llama.cpp keeps one state per sequence. */
+function deltaNetOf(metadata: ReadonlyMap<string, GgufValue>): DeltaNet | null {
+  const architecture = String(metadata.get('general.architecture'));
+  const size = (key: string) => Number(metadata.get(`${architecture}.${key}`) ?? 0);
+  const numValueHeads = size('ssm.time_step_rank');
+  const layers = layersWithoutAttention(metadata, architecture);
+  if (layers.length === 0 || numValueHeads === 0) return null;
+  return {
+    numKeyHeads: size('ssm.group_count'),
+    numValueHeads,
+    keySize: size('ssm.state_size'),
+    valueSize: size('ssm.inner_size') / numValueHeads,
+    convolutionSize: size('ssm.conv_kernel'),
+    layers,
+  };
+}
+
+/** Those of a model that lists them, or in which the last of each so many layers has attention. */
+function layersWithoutAttention(metadata: ReadonlyMap<string, GgufValue>, architecture: string): number[] {
+  const stated = metadata.get(`${architecture}.attention.recurrent_layers`);
+  if (Array.isArray(stated)) return [...stated.keys()].filter((layer) => stated[layer] === true);
+  const interval = metadata.get(`${architecture}.full_attention_interval`);
+  const numLayers = Number(metadata.get(`${architecture}.block_count`) ?? 0);
+  // A damaged header must not make a list of any length.
+  return interval === undefined || numLayers > MAX_LAYERS ? [] : layersBetween(Number(interval), numLayers);
+}
+
 /** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */
 export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const architecture = String(metadata.get('general.architecture'));
@@ -100,7 +131,8 @@ export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);
   const numCachedHeads = Array.isArray(byLayer)
     ? byLayer.reduce<number>((sum, heads) => sum + Number(heads), 0)
-    : (number('block_count') ?? 0) * (number('attention.head_count_kv') ?? numHeads);
+    : ((number('block_count') ?? 0) - layersWithoutAttention(metadata, architecture).length) *
+      (number('attention.head_count_kv') ?? numHeads);
   const headSize = (number('embedding_length') ?? 0) / numHeads;
   const [keySize, valueSize] = [number('attention.key_length'), number('attention.value_length')];
   return numCachedHeads * ((keySize ?? headSize) + (valueSize ?? headSize));

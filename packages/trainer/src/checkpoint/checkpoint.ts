@@ -13,6 +13,7 @@ import {
   DamagedFileError,
   fileDigest,
   fileSums,
+  orderValueHeads,
   readFileSums,
   requireDigest,
   SUMS_FILE,
@@ -145,7 +146,10 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
   const config = readJson(directory, ADAPTER_CONFIG_FILE);
   for (const { key, found, expected } of shapeDifferences(config, lora.config))
     throw unreadable(directory, `its adapter has ${key} ${shown(found)}, the model's has ${JSON.stringify(expected)}`);
-  readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
+  const read = peftTensors(lora);
+  readInto(join(directory, ADAPTER_FILE), read, digest);
+  for (const [i, { value, valueHeads }] of lora.tensors.entries())
+    if (valueHeads !== null) value.set(orderValueHeads(read[i]!.data, valueHeads, 'tiles'));
 }
 
 /** @returns sha256 of the file, hex */

@@ -29,6 +29,8 @@ interface RowProgress {
   readonly numComputed: Int32Array;
   /** Indices of the trained tokens that a token predicts. */
   readonly trainedAt: ReadonlyMap<number, readonly number[]>;
+  /** Tokens after which other chains start. */
+  readonly forks: ReadonlySet<number>;
 }
 
 /**
@@ -63,7 +65,8 @@ export class RowDecoder {
     const decoder = this.#decoderOf(row.tokenIds.length, chains);
     const numComputed = new Int32Array(chains.length);
     const trainedAt = Map.groupBy(row.sources.keys(), (i) => row.sources[i]!);
-    const progress = { row, chains, numComputed, trainedAt };
+    const forks = new Set(chains.filter(({ parent }) => parent >= 0).map(({ start }) => row.parents[start]!));
+    const progress = { row, chains, numComputed, trainedAt, forks };
     const turns = new ComputeTurns(options);
     await turns.begin();
     try {
@@ -116,7 +119,7 @@ export class RowDecoder {
 
   /** Takes tokens of chains whose earlier tokens are computed. @returns their row indices */
   #fill(
-    { row, chains, numComputed, trainedAt }: RowProgress,
+    { row, chains, numComputed, trainedAt, forks }: RowProgress,
     decoder: PagedDecoder,
     adapter: DecoderAdapter | null,
   ): number[] {
@@ -140,6 +143,7 @@ export class RowDecoder {
             position: row.positions[token]!,
             sequence: index,
             wantsLogits: trainedAt.has(token),
+            keepsState: forks.has(token),
           },
           adapter,
         );

@@ -59,7 +59,20 @@ const TIED: ReadonlySet<string> = new Set(['qwen3', 'gemma3', 'smollm3']);
 describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture) => {
   const modelPath = join(scratch, `${name}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: TIED.has(name) });
-  const some: LoraConfig['targets'] = ['q', 'k', 'qkv', 'convIn', 'o', 'out', 'convOut', 'down', 'w2'];
+  const some: LoraConfig['targets'] = [
+    'q',
+    'k',
+    'qkv',
+    'convIn',
+    'deltaQkv',
+    'deltaA',
+    'o',
+    'out',
+    'convOut',
+    'deltaOut',
+    'down',
+    'w2',
+  ];
   const targets = some.filter((linear) => linearNames(architecture).includes(linear));
   const lora: LoraConfig = { rank: 3, alpha: 5, targets, initSeed: 0 };
   const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
@@ -112,7 +125,9 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
     expect([...merged.tensors.keys()]).toEqual([...source.tensors.keys()]);
     for (const { name: tensor, dims, type } of merged.tensors.values())
       expect(type).toBe(
-        dims.length === 1 || /\.bias$|\.(ffn_gate_inp|shortconv\.conv)\.weight$/.test(tensor) ? 'f32' : 'f16',
+        dims.length === 1 || /\.bias$|\.(ffn_gate_inp|shortconv\.conv|ssm_conv1d)\.weight$/.test(tensor)
+          ? 'f32'
+          : 'f16',
       );
     // Tensors without an adapter are only rounded.
     const untouched = architecture.experts === null ? 'blk.1.ffn_up.weight' : 'blk.1.ffn_up_exps.weight';
@@ -131,7 +146,7 @@ describe.each(Object.entries(LLAMA_CPP_ARCHITECTURES))('%s', (name, architecture
       vocab_size: 259,
       hidden_size: 32,
       num_key_value_heads: 2,
-      rms_norm_eps: 1e-5,
+      rms_norm_eps: architecture.rmsEpsilon,
       rope_theta: architecture.ropeBase,
       max_position_embeddings: tinyContextLength(architecture),
       tie_word_embeddings: TIED.has(name),

@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GgufFile, GgufTensorInfo } from '@trainyard/native';
-import { type Architecture, linearDims, readWeights, ROPE_FACTORS, toHalves } from '@trainyard/transformer';
+import {
+  type Architecture,
+  linearDims,
+  orderValueHeads,
+  readWeights,
+  ROPE_FACTORS,
+  toHalves,
+  valueHeads,
+} from '@trainyard/transformer';
 import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
@@ -9,7 +17,7 @@ import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { folderConfig } from '../model-folder/folder-config.ts';
 import { putRows, takeRows, type TensorSources } from '../model-folder/feed-forward-layouts.ts';
-import { tensorSources } from '../model-folder/tensor-table.ts';
+import { hasOffset, headPart, isNegatedExponential, tensorSources } from '../model-folder/tensor-table.ts';
 import { transformersFamily } from '../model-folder/transformers-families.ts';
 import { huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
@@ -44,9 +52,9 @@ export async function writeMergedSafetensors(
   const config = huggingFaceConfig(architecture, facts, factors, type);
   const tensors = [
     ...folderTensors(
-      [...source.tensors.values()].filter(({ name }) => !FACTOR_TENSORS.includes(name)),
+      [...source.tensors.values()].filter(({ name }) => isExported(name, architecture)),
       architecture,
-      (name) => lessOffset(name, inHalves(name, weights.read(name, type), architecture), architecture),
+      (name) => asInFolder(name, inHalves(name, weights.read(name, type), architecture), architecture),
     ),
     ...absentBiases(architecture).map(({ name, length }) => ({
       name,
@@ -137,7 +145,7 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
     },
     readF32: (name: string, into?: Float32Array, first?: number) => {
       if (name === ROPE_FACTORS.short && ropeScaling.kind === 'longrope') return Float32Array.from(ropeScaling.short);
-      const values = plusOffset(name, readSources(reader, sourcesOf(name, architecture, [])), architecture);
+      const values = asInFile(name, readSources(reader, sourcesOf(name, architecture, [])), architecture);
       if (into === undefined) return values;
       const from = first ?? 0;
       into.set(values.subarray(from, from + into.length));
@@ -168,17 +176,25 @@ function joined(parts: readonly Float32Array[]): Float32Array {
 }
 
 const offsetOf = (ggufName: string, architecture: Architecture): number =>
-  ggufName.endsWith('norm.weight') ? (transformersFamily(architecture)?.normOffset ?? 0) : 0;
+  hasOffset(ggufName) ? (transformersFamily(architecture)?.normOffset ?? 0) : 0;
+
+/** Factors are in config.json, and blocks after the last layer predict further tokens. */
+const isExported = (name: string, { numLayers }: Architecture): boolean =>
+  !FACTOR_TENSORS.includes(name) && Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? 0) < numLayers;
 
 /** Weights as transformers stores them. */
-function lessOffset(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
+function asInFolder(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
   const offset = offsetOf(ggufName, architecture);
-  return offset === 0 ? values : values.map((value) => value - offset);
+  const grouped = orderValueHeads(values, valueHeads(architecture, headPart(ggufName)), 'groups');
+  if (isNegatedExponential(ggufName)) return grouped.map((value) => Math.log(-value));
+  return offset === 0 ? grouped : grouped.map((value) => value - offset);
 }
 
-function plusOffset(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
+function asInFile(ggufName: string, values: Float32Array, architecture: Architecture): Float32Array {
   const offset = offsetOf(ggufName, architecture);
-  return offset === 0 ? values : values.map((value) => value + offset);
+  const tiled = orderValueHeads(values, valueHeads(architecture, headPart(ggufName)), 'tiles');
+  if (isNegatedExponential(ggufName)) return tiled.map((value) => -Math.exp(value));
+  return offset === 0 ? tiled : tiled.map((value) => value + offset);
 }
 
 /** Rows of q and k in transformers' order. */

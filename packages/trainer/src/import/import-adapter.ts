@@ -1,5 +1,5 @@
 import { GgufFile, shown } from '@trainyard/native';
-import { type LoraConfig, moduleShape } from '@trainyard/transformer';
+import { type LoraConfig, moduleShape, orderValueHeads } from '@trainyard/transformer';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
@@ -70,7 +70,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     if (!has(place.layer, place.linear))
       return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]), gradient };
     const name = peftTensorName(place);
-    const value = weights.readF32(name);
+    const value = orderValueHeads(weights.readF32(name), place.valueHeads, 'tiles');
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
     // This half is multiplied by the scale.
     const { scale } = moduleShape(lora, place.layer, place.linear);

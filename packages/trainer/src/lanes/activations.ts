@@ -1,25 +1,42 @@
 import {
   type Architecture,
   expertsIn,
-  hasConvolution,
+  deltaSizes,
+  layerMixer,
+  type LayerMixer,
   linearDims,
+  queryWidth,
   sharedFloats,
   type Workspace,
 } from '@trainyard/transformer';
 
-const OF_ATTENTION = ['q', 'k', 'v'] as const;
-const OF_CONVOLUTION = ['bcx', 'u'] as const;
-const OF_OUTPUT = ['o', 'x2', 'gate', 'up'] as const;
-type Intermediate = (typeof OF_ATTENTION | typeof OF_CONVOLUTION | typeof OF_OUTPUT)[number];
+const OF_ATTENTION = ['q', 'k', 'v', 'o'] as const;
+const OF_CONVOLUTION = ['bcx', 'u', 'o'] as const;
+const OF_DELTA_NET = ['bcx', 'deltaO'] as const;
+const OF_GATE = ['outputGate'] as const;
+const OF_OUTPUT = ['x2', 'gate', 'up'] as const;
+type Intermediate = (
+  | typeof OF_ATTENTION
+  | typeof OF_CONVOLUTION
+  | typeof OF_DELTA_NET
+  | typeof OF_GATE
+  | typeof OF_OUTPUT
+)[number];
+const OF_MIXERS: Readonly<Record<LayerMixer, readonly Intermediate[]>> = {
+  attention: OF_ATTENTION,
+  convolution: OF_CONVOLUTION,
+  deltaNet: OF_DELTA_NET,
+};
 /** Higher lanes read them. */
 const SHARED: readonly Intermediate[] = ['k', 'v', 'u'];
 
 /**
  * q [T, heads·D], k and v [T, kvHeads·D], o [T, heads·D], x2 [T, H], gate and up [T, F]; in a block with experts
  * [slots, F of one expert], in the order of experts. A block with a convolution has bcx [T, 3H] and u [T, H], and no
- * q, k and v; others are empty there.
+ * q, k and v; one with a gated delta net has its products as bcx, and no u; others are empty there. Its o is
+ * [T, values], in a place of its own: lanes are at different layers, and rows of another width would overlap.
  */
-export type BlockIntermediates = Readonly<Record<Intermediate, Float32Array>> & {
+export type BlockIntermediates = Readonly<Record<Exclude<Intermediate, 'deltaO'>, Float32Array>> & {
   /** Null: the block is dense. */
   readonly routing: BlockRouting | null;
 };
@@ -51,6 +68,11 @@ export interface ExpertBuffers {
 export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
   /** Summands for even and odd layers, by lane. A lane may be one layer ahead of the readers of its sums. */
   readonly keys: readonly [even: readonly KeyGradients[], odd: readonly KeyGradients[]];
+  /** [T, heads·D]; null without an output gate. */
+  readonly outputGate: Float32Array | null;
+  /** Gradients of the outputs [T, values] and products [T, width] of a gated delta net; null without one. */
+  readonly deltaOutputs: Float32Array | null;
+  readonly deltaProducts: Float32Array | null;
   /** [T, H] gradients of sums of convolutions in even and odd layers; null without convolutions. */
   readonly convolutions: readonly [even: Float32Array, odd: Float32Array] | null;
 }
@@ -77,11 +99,24 @@ export class Activations {
     const { hiddenSize, numLayers } = architecture;
     const wide = feedForwardWidth(architecture);
     this.#architecture = architecture;
-    const [q, kv] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
+    const [q, kv] = [queryWidth(architecture), linearDims(architecture, 'k').out];
+    const deltas = architecture.deltaNet === null ? null : deltaSizes(architecture.deltaNet);
     this.#workspace = workspace;
     this.#numTokens = numTokens;
     this.#hiddenSize = hiddenSize;
-    this.#widths = { q, k: kv, v: kv, bcx: 3 * hiddenSize, u: hiddenSize, o: q, x2: hiddenSize, gate: wide, up: wide };
+    this.#widths = {
+      q,
+      k: kv,
+      v: kv,
+      outputGate: q,
+      bcx: deltas?.width ?? 3 * hiddenSize,
+      u: hiddenSize,
+      o: q,
+      deltaO: deltas?.values ?? 0,
+      x2: hiddenSize,
+      gate: wide,
+      up: wide,
+    };
     this.#keepsInputs = budgetBytes !== null;
     const inputBytes = 4 * numTokens * hiddenSize;
     const bytesOf = (names: readonly Intermediate[]) =>
@@ -121,15 +156,19 @@ export class Activations {
       name,
       this.#workspace.take(place(name), this.#numTokens * this.#widths[name]),
     ]);
+    const { deltaO, ...own } = Object.fromEntries(entries) as Partial<Record<Intermediate, Float32Array>>;
     return {
       ...NONE,
-      ...(Object.fromEntries(entries) as Partial<Record<Intermediate, Float32Array>>),
+      ...own,
+      ...(deltaO !== undefined && { o: deltaO }),
       routing: this.#routing(layer),
     };
   }
 
   #namesIn(layer: number): readonly Intermediate[] {
-    return [...(hasConvolution(this.#architecture, layer) ? OF_CONVOLUTION : OF_ATTENTION), ...OF_OUTPUT];
+    const mixer = layerMixer(this.#architecture, layer);
+    const isGated = this.#architecture.hasOutputGate && mixer === 'attention';
+    return [...OF_MIXERS[mixer], ...(isGated ? OF_GATE : []), ...OF_OUTPUT];
   }
 
   #routing(layer: number): BlockRouting | null {
@@ -159,7 +198,8 @@ export class Activations {
 
   gradients(numLanes: number): GradientBuffers {
     const take = (name: string, width: number) => this.#workspace.take(name, this.#numTokens * width);
-    const { q, k } = this.#widths;
+    const { q, k, deltaO, bcx } = this.#widths;
+    const { hasOutputGate, deltaNet } = this.#architecture;
     const keys = (parity: string) =>
       Array.from({ length: numLanes }, (_, lane) => ({
         dk: take(`dk.${parity}.${lane}`, k),
@@ -170,6 +210,9 @@ export class Activations {
       residual: take('residual', this.#hiddenSize),
       dO: take('dO', q),
       dq: take('dq', q),
+      outputGate: hasOutputGate ? take('dOutputGate', q) : null,
+      deltaOutputs: deltaNet === null ? null : take('dDeltaO', deltaO),
+      deltaProducts: deltaNet === null ? null : take('dDelta', bcx),
       keys: [keys('even'), keys('odd')],
       convolutions:
         this.#architecture.convolution === null
@@ -180,7 +223,18 @@ export class Activations {
 }
 
 const EMPTY = sharedFloats(0);
-const NONE = { q: EMPTY, k: EMPTY, v: EMPTY, bcx: EMPTY, u: EMPTY, o: EMPTY, x2: EMPTY, gate: EMPTY, up: EMPTY };
+const NONE = {
+  q: EMPTY,
+  k: EMPTY,
+  v: EMPTY,
+  outputGate: EMPTY,
+  bcx: EMPTY,
+  u: EMPTY,
+  o: EMPTY,
+  x2: EMPTY,
+  gate: EMPTY,
+  up: EMPTY,
+};
 
 /** Largest width of gate and up per token. */
 function feedForwardWidth({ experts, feedForwardSize }: Architecture): number {

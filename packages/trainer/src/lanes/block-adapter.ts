@@ -6,6 +6,7 @@ import {
   biasName,
   type BlockWeights,
   type ByProjection,
+  type DeltaVectors,
   type ExpertWeights,
   gradientName,
   graphRank,
@@ -46,6 +47,8 @@ export interface BlockParameters {
   readonly experts: Pick<ExpertWeights, 'matrices' | 'biases'> | null;
   /** Weights [size, H] of a convolution, whose input is in place of attention's; null: the block has attention. */
   readonly convolution: Float32Array | null;
+  /** Null: the block has no gated delta net. */
+  readonly deltaNet: DeltaVectors | null;
 }
 
 /** Keys are outputs of the backward graphs. */
@@ -125,7 +128,7 @@ export class BlockAdapter {
     }
   }
 
-  /** True if an adapter changes attention's q, k or v, or the input of a convolution. */
+  /** True if an adapter changes attention's q, k or v, or the input of what a block has instead. */
   get adaptsFirst(): boolean {
     return this.#joint.has(this.#inputs[0]!);
   }
@@ -173,6 +176,7 @@ export class BlockAdapter {
       },
       experts,
       convolution: weights.convolution,
+      deltaNet: weights.deltaNet,
     };
   }
 

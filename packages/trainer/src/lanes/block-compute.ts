@@ -5,7 +5,10 @@ import {
   gradientName,
   linearDims,
   numRotated,
+  OUTPUT_GATE_NAME,
   type OutsideProducts,
+  projectionDims,
+  queryWidth,
   type RopeTables,
   type Scratch,
   type Tensor,
@@ -41,7 +44,11 @@ export class BlockCompute {
   readonly #queryWidth: number;
   readonly #keyWidth: number;
   readonly #keyHeads: number;
-  readonly #hasConvolution: boolean;
+  readonly #hasAttention: boolean;
+  readonly #hasOutputGate: boolean;
+  readonly #hasDeltaNet: boolean;
+  /** Columns of o. */
+  readonly #outputWidth: number;
 
   /**
    * @param products with the block's weights, if computed outside the graphs
@@ -62,8 +69,11 @@ export class BlockCompute {
     this.#headSize = architecture.headSize;
     this.#numRotated = numRotated(architecture);
     this.#keyHeads = architecture.numKvHeads;
-    this.#hasConvolution = parameters.convolution !== null;
-    this.#queryWidth = linearDims(architecture, 'q').out;
+    this.#hasAttention = parameters.convolution === null && parameters.deltaNet === null;
+    this.#hasOutputGate = architecture.hasOutputGate && this.#hasAttention;
+    this.#hasDeltaNet = parameters.deltaNet !== null;
+    this.#outputWidth = projectionDims(architecture, this.#hasAttention ? 'o' : 'convOut').in;
+    this.#queryWidth = queryWidth(architecture);
     this.#keyWidth = linearDims(architecture, 'k').out;
   }
 
@@ -76,6 +86,7 @@ export class BlockCompute {
         q: rowsOf(into.q, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
         k: rowsOf(into.k, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
         v: rowsOf(into.v, this.#keyWidth, range),
+        ...this.#outputGate(OUTPUT_GATE_NAME, into.outputGate, range),
       },
       this.#products,
     );
@@ -96,7 +107,8 @@ export class BlockCompute {
     const feeds = {
       ...feedsOf(this.#parameters.output),
       x: rowsOf(x, this.#hiddenSize, range),
-      o: rowsOf(block.o, this.#queryWidth, range),
+      o: rowsOf(block.o, this.#outputWidth, range),
+      ...this.#outputGate(OUTPUT_GATE_NAME, block.outputGate, range),
     };
     this.#run(
       this.#outputGraph(graph),
@@ -119,12 +131,14 @@ export class BlockCompute {
     const feeds = {
       ...feedsOf(this.#parameters.output),
       ...this.#outputViews(from, range),
-      o: rowsOf(from.o, this.#queryWidth, range),
+      o: rowsOf(from.o, this.#outputWidth, range),
+      ...this.#outputGate(OUTPUT_GATE_NAME, from.outputGate, range),
       [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
     };
     this.#runAdding(this.#outputGraph('outputBackward'), feeds, adapter, {
       [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
-      [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
+      [gradientName('o')]: rowsOf(this.#outputGradient(gradients), this.#outputWidth, range),
+      ...this.#outputGate(gradientName(OUTPUT_GATE_NAME), gradients.outputGate, range),
     });
   }
 
@@ -209,6 +223,7 @@ export class BlockCompute {
       [gradientName('q')]: rowsOf(gradients.dq, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
       [gradientName('k')]: float32(sum('dk'), keyShape),
       [gradientName('v')]: float32(sum('dv'), keyShape.slice(1)),
+      ...this.#outputGate(gradientName(OUTPUT_GATE_NAME), gradients.outputGate, range),
       [gradientName('residual')]: rowsOf(gradients.residual, this.#hiddenSize, range),
     };
     if (isFirst) return this.#runAdding('firstAttentionInputBackward', feeds, adapter, {});
@@ -222,7 +237,16 @@ export class BlockCompute {
   }
 
   #outputGraph(graph: OutputGraph): GraphName {
-    return this.#hasConvolution ? CONVOLUTION_OUTPUTS[graph] : graph;
+    return this.#hasAttention ? graph : CONVOLUTION_OUTPUTS[graph];
+  }
+
+  #outputGradient({ dO, deltaOutputs }: GradientBuffers): Float32Array {
+    return this.#hasDeltaNet ? deltaOutputs! : dO;
+  }
+
+  /** Rows of the output gate, or of its gradient, if there is one. */
+  #outputGate(name: string, matrix: Float32Array | null, range: TokenRange): Tensors {
+    return this.#hasOutputGate ? { [name]: rowsOf(matrix!, this.#queryWidth, range) } : {};
   }
 
   #attentionInputFeeds(range: TokenRange, { cos, sin }: RopeTables): Tensors {

@@ -5,6 +5,8 @@ import {
   float32,
   gradientName,
   type OutsideProducts,
+  projectionDims,
+  type Tensor,
 } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
@@ -15,13 +17,71 @@ import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
 
 /**
+ * Runs the products of one block before a convolution or a gated delta net, over parts of a row.
+ */
+export class MixerInput {
+  readonly #runtime: LaneRuntime;
+  readonly #input: BlockParameters['attentionInput'];
+  readonly #products: OutsideProducts | null;
+  readonly #hiddenSize: number;
+  readonly #width: number;
+
+  /** @param products with the block's weights, if computed outside the graphs */
+  constructor(
+    architecture: Architecture,
+    { attentionInput }: BlockParameters,
+    products: OutsideProducts | null,
+    runtime: LaneRuntime,
+  ) {
+    this.#runtime = runtime;
+    this.#input = attentionInput;
+    this.#products = products;
+    this.#hiddenSize = architecture.hiddenSize;
+    this.#width = projectionDims(architecture, 'convIn').out;
+  }
+
+  /** Computes the products bcx, and u of a convolution. */
+  forward(range: TokenRange, x: Float32Array, { bcx, u }: BlockIntermediates): void {
+    const feeds = { ...feedsOf(this.#input), x: rowsOf(x, this.#hiddenSize, range) };
+    const results = {
+      bcx: rowsOf(bcx, this.#width, range),
+      ...(u.length > 0 && { u: rowsOf(u, this.#hiddenSize, range) }),
+    };
+    this.#runtime.run('convolutionInput', feeds, results, this.#products);
+  }
+
+  /**
+   * Computes ∂bcx → ∂x, except for the first layer; adds the gradients of the adapter.
+   *
+   * @param from `x` of the layer, and ∂bcx of the range
+   */
+  backward(
+    range: TokenRange,
+    from: { readonly x: Float32Array; readonly isFirst: boolean; readonly dBcx: Tensor },
+    gradients: GradientBuffers,
+    adapter: AdapterGradients,
+  ): void {
+    const feeds = {
+      ...feedsOf(this.#input),
+      x: rowsOf(from.x, this.#hiddenSize, range),
+      [gradientName('bcx')]: from.dBcx,
+      [gradientName('residual')]: rowsOf(gradients.residual, this.#hiddenSize, range),
+    };
+    const results = { [gradientName('x')]: rowsOf(gradients.dy, this.#hiddenSize, range) };
+    const [graph, own] = from.isFirst
+      ? (['firstConvolutionInputBackward', {}] as const)
+      : (['convolutionInputBackward', results] as const);
+    runAdding(this.#runtime, { graph, feeds, results: own, products: this.#products }, adapter);
+  }
+}
+
+/**
  * Runs the convolution of one block over parts of a row, in the steps of attention: a token needs u of the tokens
  * before it, from this lane or lower ones, and its u gets gradients from tokens after it, from this lane or higher ones.
  */
 export class ConvolutionCompute {
   readonly #runtime: LaneRuntime;
-  readonly #input: BlockParameters['attentionInput'];
-  readonly #products: OutsideProducts | null;
+  readonly #input: MixerInput;
   /** [size, H] */
   readonly #weights: Float32Array;
   readonly #size: number;
@@ -29,29 +89,20 @@ export class ConvolutionCompute {
   readonly #rows: Int32Array;
   readonly #sum: Float64Array;
 
-  /** @param weights [size, H] @param products with the block's weights, if computed outside the graphs */
+  /** @param weights [size, H] */
   constructor(
     { convolution, hiddenSize }: Architecture,
-    { attentionInput, convolution: weights }: BlockParameters,
-    products: OutsideProducts | null,
+    weights: Float32Array,
+    input: MixerInput,
     runtime: LaneRuntime,
   ) {
     this.#runtime = runtime;
-    this.#input = attentionInput;
-    this.#products = products;
-    this.#weights = weights!;
+    this.#input = input;
+    this.#weights = weights;
     this.#size = convolution!.size;
     this.#width = hiddenSize;
     this.#rows = new Int32Array(this.#size);
     this.#sum = new Float64Array(hiddenSize);
-  }
-
-  /** Computes b, c, x and u. */
-  input(range: TokenRange, x: Float32Array, { bcx, u }: BlockIntermediates): void {
-    const width = this.#width;
-    const feeds = { ...feedsOf(this.#input), x: rowsOf(x, width, range) };
-    const results = { bcx: rowsOf(bcx, 3 * width, range), u: rowsOf(u, width, range) };
-    this.#runtime.run('convolutionInput', feeds, results, this.#products);
   }
 
   /** Computes o = c ∘ Σ w ∘ u. */
@@ -114,24 +165,8 @@ export class ConvolutionCompute {
         dBcx[to + parts.x + i] = this.#sum[i]! * own.bcx[at + parts.b + i]!;
       }
     }
-    const feeds = {
-      ...feedsOf(this.#input),
-      x: rowsOf(x, width, range),
-      [gradientName('bcx')]: float32(dBcx, [numTokens, 3 * width]),
-      [gradientName('residual')]: rowsOf(gradients.residual, width, range),
-    };
-    runAdding(
-      this.#runtime,
-      isFirst
-        ? { graph: 'firstConvolutionInputBackward', feeds, results: {}, products: this.#products }
-        : {
-            graph: 'convolutionInputBackward',
-            feeds,
-            results: { [gradientName('x')]: rowsOf(gradients.dy, width, range) },
-            products: this.#products,
-          },
-      adapter,
-    );
+    const products = { x, isFirst, dBcx: float32(dBcx, [numTokens, 3 * width]) };
+    this.#input.backward(range, products, gradients, adapter);
   }
 
   #convolve(token: number, parents: Int32Array, u: Float32Array): void {

@@ -13,7 +13,7 @@ import {
   type ExpertWeights,
   float32,
   gradientName,
-  linearDims,
+  queryWidth,
   MatrixRows,
   type Scratch,
   scoreGradient,
@@ -62,7 +62,7 @@ export class ExpertCompute {
     const rows = (matrix: ExpertMatrix) => new MatrixRows(matrices[matrix], expertDims(architecture, matrix).in);
     this.#matrices = { gate: rows('gate'), up: rows('up'), down: rows('down') };
     this.#hiddenSize = architecture.hiddenSize;
-    this.#queryWidth = linearDims(architecture, 'q').out;
+    this.#queryWidth = queryWidth(architecture);
   }
 
   /** Starts a pass over another row. */

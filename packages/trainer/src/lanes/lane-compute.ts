@@ -1,6 +1,8 @@
 import type { TensorPlace } from '@trainyard/native';
 import {
   type Architecture,
+  DeltaHead,
+  deltaSizes,
   layerKind,
   type LayerKind,
   type LoraConfig,
@@ -13,7 +15,9 @@ import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import type { Bf16Places } from './bf16-matrices.ts';
 import { laneProducts, type LaneProducts } from './bf16-products.ts';
 import { BlockCompute } from './block-compute.ts';
-import { ConvolutionCompute } from './convolution-compute.ts';
+import { ConvolutionCompute, MixerInput } from './convolution-compute.ts';
+import { DeltaRows } from '../delta-net/delta-rows.ts';
+import { DeltaScratch } from '../delta-net/delta-scratch.ts';
 import { ExpertCompute } from './expert-compute.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
@@ -23,7 +27,7 @@ import type { LaneStep, TokenOperation } from './lane-schedule.ts';
 import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import { bufferFeeds, expansionPieces, type StreamedBlocks, type WeightBuffers } from './streamed-blocks.ts';
-import type { TokenRange } from '../model/token-range.ts';
+import { equalPieces, rowsOf, type TokenRange } from '../model/token-range.ts';
 
 /** Large arrays are shared memory. */
 export interface LaneSetup {
@@ -94,7 +98,11 @@ export class LaneCompute {
   /** Null for dense blocks. */
   readonly #experts: readonly (ExpertCompute | null)[];
   /** Null for blocks with attention. */
+  readonly #mixerInputs: readonly (MixerInput | null)[];
+  /** Null for other blocks. */
   readonly #convolutions: readonly (ConvolutionCompute | null)[];
+  readonly #deltas: readonly (DeltaRows | null)[];
+  readonly #architecture: Architecture;
   readonly #head: HeadCompute;
   /** Kinds of the layers. */
   readonly #kinds: readonly LayerKind[];
@@ -123,10 +131,22 @@ export class LaneCompute {
       const products = this.#products?.blocks[layer] ?? null;
       return new BlockCompute(architecture, parameters, products, runtime);
     });
-    this.#convolutions = setup.blocks.map((parameters, layer) =>
-      parameters.convolution === null
+    this.#architecture = architecture;
+    this.#mixerInputs = setup.blocks.map((parameters, layer) =>
+      parameters.convolution === null && parameters.deltaNet === null
         ? null
-        : new ConvolutionCompute(architecture, parameters, this.#products?.blocks[layer] ?? null, runtime),
+        : new MixerInput(architecture, parameters, this.#products?.blocks[layer] ?? null, runtime),
+    );
+    this.#convolutions = setup.blocks.map(({ convolution }, layer) =>
+      convolution === null
+        ? null
+        : new ConvolutionCompute(architecture, convolution, this.#mixerInputs[layer]!, runtime),
+    );
+    const deltaScratch = architecture.deltaNet === null ? null : new DeltaScratch(architecture.deltaNet);
+    this.#deltas = setup.blocks.map(({ deltaNet }) =>
+      deltaNet === null
+        ? null
+        : new DeltaRows(new DeltaHead(architecture.deltaNet!, deltaNet, architecture.rmsEpsilon), deltaScratch!),
     );
     this.#experts = setup.blocks.map((parameters) =>
       parameters.experts === null
@@ -184,9 +204,9 @@ export class LaneCompute {
         );
       case 'queries':
       case 'sourceQueries':
-        return this.#convolutions[step.layer] === null
-          ? this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass)
-          : this.#onConvolution(step, pass);
+        if (this.#convolutions[step.layer] !== null) return this.#onConvolution(step, pass);
+        if (this.#deltas[step.layer] !== null) return this.#onStates(step, pass);
+        return this.#onQueries(step, this.#queries[step.parts][this.#kinds[step.layer]!], pass);
       case 'experts':
         return this.#onExperts(step, pass);
       case 'vocabulary': {
@@ -207,11 +227,12 @@ export class LaneCompute {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     const x = pass.inputs[layer]!;
+    const mixerInput = this.#mixerInputs[layer]!;
     const convolution = this.#convolutions[layer]!;
     const tables = () => pass.share.tables[this.#kinds[layer]!];
     switch (kind) {
       case 'attentionInput':
-        if (convolution !== null) return convolution.input(range, x, own);
+        if (mixerInput !== null) return mixerInput.forward(range, x, own);
         return block.attentionInput(range, tables(), x, own);
       case 'output':
       case 'savingOutput':
@@ -225,6 +246,10 @@ export class LaneCompute {
         if (convolution !== null) {
           const from = { own, x, isFirst, sums: gradients.convolutions![layer % 2]!, gradients };
           return convolution.inputBackward(range, pass.share.tree!, from, adapters[layer]!);
+        }
+        if (mixerInput !== null) {
+          const dBcx = rowsOf(gradients.deltaProducts!, deltaSizes(this.#architecture.deltaNet!).width, range);
+          return mixerInput.backward(range, { x, isFirst, dBcx }, gradients, adapters[layer]!);
         }
         // Only queries of this lane and of higher ones see its keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
@@ -277,6 +302,23 @@ export class LaneCompute {
       if (operation === 'attention') return convolution.output(range, tree, own);
       const { dO, dq, convolutions } = backward!.gradients;
       return convolution.outputBackward(range, tree, own, { dO, dq, sums: convolutions![layer % 2]! });
+    });
+  }
+
+  /** In the place of attention: some heads of a gated delta net, for the tokens of all lanes. */
+  #onStates(
+    { operation, layer }: Extract<LaneStep, { parts: 'queries' | 'sourceQueries' }>,
+    { share, lane, numLanes, intermediates, backward }: LanePass,
+  ): (() => void)[] {
+    const deltas = this.#deltas[layer]!;
+    const { bcx, o } = intermediates[layer]!;
+    const row = { parents: share.tree!.parents, products: bcx };
+    const { numKeyHeads } = this.#architecture.deltaNet!;
+    const { start, end } = equalPieces(numKeyHeads, numLanes)[lane]!;
+    return Array.from({ length: end - start }, (_, i) => () => {
+      if (operation === 'attention') return deltas.forward(start + i, row, o);
+      const { deltaOutputs, deltaProducts } = backward!.gradients;
+      return deltas.backward(start + i, row, deltaOutputs!, deltaProducts!);
     });
   }
 

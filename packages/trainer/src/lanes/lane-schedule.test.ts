@@ -20,9 +20,11 @@ const NUM_LANES = 3;
 const inEveryLane = (count: number) => Array.from({ length: NUM_LANES }, () => count);
 /** No layer has experts, all have them, or every second one. */
 const EXPERTS: readonly ((layer: number) => boolean)[] = [() => false, () => true, (layer) => layer % 2 === 1];
+/** No layer has states, all have them, or all but every third one. */
+const STATES: readonly ((layer: number) => boolean)[] = [() => false, () => true, (layer) => layer % 3 !== 2];
 const parity = (layer: number) => (layer % 2 === 0 ? 'even' : 'odd');
 
-function accesses(step: LaneStep, lane: number, { isKept, numLayers }: PassLayers): Access[] {
+function accesses(step: LaneStep, lane: number, { isKept, numLayers, hasStates }: PassLayers): Access[] {
   const lastLayer = numLayers - 1;
   const keys = (layer: number, of: number) => `keys.${isKept(layer) ? layer : parity(layer)}.lane${of}`;
   const keyGradients = (layer: number, of: number) => `dk.${parity(layer)}.lane${of}`;
@@ -50,6 +52,22 @@ function accesses(step: LaneStep, lane: number, { isKept, numLayers }: PassLayer
         : ofAll('h', layer);
     return [{ reads, writes: operation === 'recomputingExpert' ? [] : [[`outputs.lane${lane}`, layer]] }];
   }
+  const products = (layer: number) => `products.${isKept(layer) ? layer : 'shared'}`;
+  const outputs = (layer: number) => `outputs.${isKept(layer) ? layer : 'shared'}`;
+  if ('operation' in step && hasStates(step.layer)) {
+    // Some heads, of the tokens of all lanes.
+    const { layer } = step;
+    const ofHeads = (buffer: string) =>
+      everyLane.map((of): [string, number] => [`${buffer}.lane${of}.heads${lane}`, layer]);
+    return step.operation === 'attention'
+      ? [{ reads: ofAll(products(layer), layer), writes: ofHeads(outputs(layer)) }]
+      : [
+          {
+            reads: [...ofAll(products(layer), layer), ...ofAll('deltaOutputs', layer)],
+            writes: ofHeads('deltaProducts'),
+          },
+        ];
+  }
   if ('operation' in step) {
     const { layer } = step;
     const reads = lanesUpTo.map((of): [string, number] => [keys(layer, of), layer]);
@@ -68,22 +86,37 @@ function accesses(step: LaneStep, lane: number, { isKept, numLayers }: PassLayer
     const { kind, layer } = operation;
     const streamed =
       buffer === undefined || !readsWeights(operation) ? [] : everyLane.map((of) => weights(operation, of));
-    if (kind === 'attentionInput') return { reads: streamed, writes: [[keys(layer, lane), layer]] };
+    const byHeads = (buffer: string) =>
+      everyLane.map((of): [string, number] => [`${buffer}.lane${lane}.heads${of}`, layer]);
+    if (kind === 'attentionInput') {
+      const own = hasStates(layer) ? `${products(layer)}.lane${lane}` : keys(layer, lane);
+      return { reads: streamed, writes: [[own, layer]] };
+    }
+    if (hasStates(layer) && kind === 'attentionInputBackward')
+      return { reads: [...streamed, ...byHeads('deltaProducts')], writes: [[`dy.lane${lane}`, layer - 1]] };
     if (kind === 'attentionInputBackward')
       return {
         reads: [...streamed, ...lanesFrom.map((of): [string, number] => [keyGradients(layer, of), layer])],
         writes: [[`dy.lane${lane}`, layer - 1]],
       };
+    const attended = hasStates(layer) ? byHeads(outputs(layer)) : [];
     if (kind === 'routed' || kind === 'recomputingRouted')
       return {
-        reads: streamed,
+        reads: [...streamed, ...attended],
         writes: [
           [`h.lane${lane}`, layer],
           [`${routing(layer)}.lane${lane}`, layer],
         ],
       };
-    const outputs = kind === 'combined' || kind === 'routedBackward' ? ofAll('outputs', layer) : [];
-    return { reads: [...streamed, ...outputs], writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
+    const ofExperts = kind === 'combined' || kind === 'routedBackward' ? ofAll('outputs', layer) : [];
+    const isBackward = kind === 'outputBackward' || kind === 'routedBackward';
+    return {
+      reads: [...streamed, ...ofExperts, ...(kind === 'combined' ? [] : attended)],
+      writes: [
+        ...(parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0] as [string, number]] : []),
+        ...(isBackward && hasStates(layer) ? [[`deltaOutputs.lane${lane}`, layer] as [string, number]] : []),
+      ],
+    };
   });
 }
 
@@ -135,7 +168,7 @@ test.each([
   const isKept = (layer: number) => layer >= firstKept;
   for (let seed = 0; seed < 300; seed++) {
     const memory = new Map<string, number>();
-    const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
+    const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]!, hasStates: STATES[Math.floor(seed / 3) % 3]! };
     const forward = forwardSchedule(layers);
     expect(simulate(forward, layers, memory, seed)).toEqual({
       wrong: [],
@@ -154,7 +187,12 @@ test.each([1, 2, 3])('of %d layers, too', (numLayers) => {
     const isKept = (layer: number) => layer >= firstKept;
     for (let seed = 0; seed < 50; seed++) {
       const memory = new Map<string, number>();
-      const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
+      const layers = {
+        numLayers,
+        isKept,
+        hasExperts: EXPERTS[seed % 3]!,
+        hasStates: STATES[Math.floor(seed / 3) % 3]!,
+      };
       for (const steps of [forwardSchedule(layers), backwardSchedule(layers, { endsBehindAttention: seed % 2 === 0 })])
         expect(simulate(steps, layers, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
     }
@@ -165,8 +203,8 @@ test.each([
   ['', (steps: LaneStep[]) => steps],
   [', with streamed weights', withStreamedWeights],
 ] as const)('without waits they would not%s', (_, scheduled) => {
-  for (const hasExperts of EXPERTS) {
-    const layers = { numLayers: 4, isKept: () => false, hasExperts };
+  for (const [index, hasExperts] of EXPERTS.entries()) {
+    const layers = { numLayers: 4, isKept: () => false, hasExperts, hasStates: STATES[(index + 1) % 3]! };
     const hasty = scheduled(forwardSchedule(layers)).map((step) => ({ ...step, waits: [] }));
     const faults = Array.from({ length: 20 }, (_, seed) => simulate(hasty, layers, new Map(), seed).wrong.length);
     expect(Math.min(...faults)).toBeGreaterThan(0);
@@ -178,7 +216,12 @@ test.each([1, 2, 3, 7])('lanes in any order read the right streamed weights of %
     const isKept = (layer: number) => layer >= firstKept;
     for (let seed = 0; seed < 100; seed++) {
       const memory = new Map<string, number>();
-      const layers = { numLayers, isKept, hasExperts: EXPERTS[seed % 3]! };
+      const layers = {
+        numLayers,
+        isKept,
+        hasExperts: EXPERTS[seed % 3]!,
+        hasStates: STATES[Math.floor(seed / 3) % 3]!,
+      };
       for (const steps of [
         forwardSchedule(layers),
         backwardSchedule(layers, { endsBehindAttention: seed % 2 === 0 }),

@@ -22,6 +22,8 @@ export interface PassLayers {
   /** Backward finds the layer's intermediates. */
   readonly isKept: (layer: number) => boolean;
   readonly hasExperts: (layer: number) => boolean;
+  /** In the place of attention, a lane computes some heads for the tokens of all lanes. */
+  readonly hasStates: (layer: number) => boolean;
 }
 
 /** The lower lanes (with earlier tokens) or higher lanes have finished their step of that index. */
@@ -65,16 +67,17 @@ export type LaneStep = { readonly waits: readonly LaneWait[] } & (
  * lane may be one layer ahead of its readers.
  *
  * Experts are divided between the lanes, each with the tokens of all: a lane that computed its own tokens would expand
- * the weights of almost all experts for a few tokens each. So lanes wait for each other before and after experts.
+ * the weights of almost all experts for a few tokens each. So lanes wait for each other before and after experts. So they do
+ * around states, which follow from each other token by token, so that heads are divided instead of tokens.
  */
-export function forwardSchedule({ numLayers, isKept, hasExperts }: PassLayers): LaneStep[] {
+export function forwardSchedule({ numLayers, isKept, hasExperts, hasStates }: PassLayers): LaneStep[] {
   const steps: LaneStep[] = [];
   const attention: number[] = [];
   /** Pushes the steps of a layer after attention, up to the last. */
   const output = (layer: number, parts: TokenStep['parts']): Pick<TokenStep, 'operations'> & { waits: LaneWait[] } => {
-    if (!hasExperts(layer))
-      return { operations: [{ kind: isKept(layer) ? 'savingOutput' : 'output', layer }], waits: [] };
-    const routed = steps.push({ parts, operations: [{ kind: 'routed', layer }], waits: [] }) - 1;
+    const waits = hasStates(layer) ? onAll(attention[layer]!) : [];
+    if (!hasExperts(layer)) return { operations: [{ kind: isKept(layer) ? 'savingOutput' : 'output', layer }], waits };
+    const routed = steps.push({ parts, operations: [{ kind: 'routed', layer }], waits }) - 1;
     const operation = isKept(layer) ? 'savingExpert' : 'expert';
     const experts = steps.push({ parts: 'experts', operation, layer, waits: onAll(routed) }) - 1;
     return { operations: [{ kind: 'combined', layer }], waits: onAll(experts) };
@@ -87,7 +90,7 @@ export function forwardSchedule({ numLayers, isKept, hasExperts }: PassLayers): 
       operations: [...before.operations, { kind: 'attentionInput', layer }],
       waits: [...before.waits, ...readers],
     });
-    const waits: LaneWait[] = [{ lanes: 'lower', step: tokens - 1 }];
+    const waits: LaneWait[] = hasStates(layer) ? onAll(tokens - 1) : [{ lanes: 'lower', step: tokens - 1 }];
     const parts = layer === numLayers - 1 ? 'sourceQueries' : 'queries';
     attention[layer] = steps.push({ parts, operation: 'attention', layer, waits }) - 1;
   }
@@ -100,7 +103,7 @@ export function forwardSchedule({ numLayers, isKept, hasExperts }: PassLayers): 
 
 /** @param options.endsBehindAttention true if q, k and v of the first layer have no adapters */
 export function backwardSchedule(
-  { numLayers, isKept, hasExperts }: PassLayers,
+  { numLayers, isKept, hasExperts, hasStates }: PassLayers,
   options: { readonly endsBehindAttention: boolean },
 ): LaneStep[] {
   const steps: LaneStep[] = [];
@@ -120,10 +123,10 @@ export function backwardSchedule(
         waits,
       });
       if (pending.length > 0) reading[layer + 1] = inputs - 1;
-      waits = [{ lanes: 'lower', step: inputs - 1 }];
-      steps.push({ parts: queries, operation: 'attention', layer, waits });
+      waits = hasStates(layer) ? onAll(inputs - 1) : [{ lanes: 'lower', step: inputs - 1 }];
+      const attention = steps.push({ parts: queries, operation: 'attention', layer, waits });
       pending = [{ kind: hasExperts(layer) ? 'recomputingRouted' : 'recomputingOutput', layer }];
-      waits = [];
+      waits = hasStates(layer) ? onAll(attention - 1) : [];
     }
     const isAboveDone = pending[0]?.kind === 'attentionInputBackward';
     if (hasExperts(layer)) {
@@ -146,14 +149,15 @@ export function backwardSchedule(
     waits = [];
     if (layer === 0 && options.endsBehindAttention) break;
     const twoAbove = reading[layer + 2];
+    const outputs = hasStates(layer) ? onAll(steps.length - 1) : [];
     const attention = steps.push({
       parts: queries,
       operation: 'attentionBackward',
       layer,
-      waits: twoAbove === undefined ? [] : [{ lanes: 'lower', step: twoAbove }],
+      waits: [...outputs, ...(twoAbove === undefined ? [] : [{ lanes: 'lower' as const, step: twoAbove }])],
     });
     pending = [{ kind: 'attentionInputBackward', layer }];
-    waits = [{ lanes: 'higher', step: attention - 1 }];
+    waits = hasStates(layer) ? onAll(attention - 1) : [{ lanes: 'higher', step: attention - 1 }];
   }
   if (pending.length > 0) steps.push({ parts: 'tokens', operations: pending, waits });
   return steps;

@@ -6,6 +6,7 @@ import {
   defaultLora,
   embedTokens,
   expertsIn,
+  hasDeltaNet,
   type LoraConfig,
   MatrixRows,
   type ModelWeights,
@@ -251,6 +252,8 @@ export class OrtPolicyModel implements PolicyModel {
     // The last layer is computed only for sources; the other tokens get no gradient except through its attention.
     gradients.dq.fill(0);
     gradients.residual.fill(0);
+    gradients.outputGate?.fill(0);
+    gradients.deltaOutputs?.fill(0);
     gradients.convolutions?.[(this.architecture.numLayers - 1) % 2]!.fill(0);
     // Below the first layer there are only frozen embeddings.
     const endsBehindAttention = !this.#adapters[0]!.adaptsFirst;
@@ -300,6 +303,7 @@ export class OrtPolicyModel implements PolicyModel {
       numLayers: this.architecture.numLayers,
       isKept: (layer) => activations.isKept(layer),
       hasExperts: (layer) => expertsIn(this.architecture, layer) !== null,
+      hasStates: (layer) => hasDeltaNet(this.architecture, layer),
     };
   }
 

@@ -29,7 +29,7 @@ export interface LaneShare {
   /** Ranges of the last layer, computed only for tokens that predict a trained one. */
   readonly sourceTokens: readonly TokenRange[];
   readonly sourceQueries: ByLayerKind<readonly QueryBlock[]>;
-  /** Tree of the whole row; null without convolutions. */
+  /** Tree of the whole row; null if all layers have attention. */
   readonly tree: RowTree | null;
   readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
   /** Trained tokens whose parts the lane joins. */
@@ -77,11 +77,12 @@ export function planRow(
 ): RowPlan {
   const numTokens = row.tokenIds.length;
   const tables = ropeTables(row.positions, architecture, ropeFactors);
-  const { numHeads, headSize, numLayers, convolution } = architecture;
+  const { numHeads, headSize, numLayers, convolution, deltaNet } = architecture;
   const layerFlops = meanLayerFlops(architecture);
   const chunkTokens = Math.min(options.chunkTokens, Math.max(MIN_PIECE_TOKENS, Math.floor(PIECE_FLOPS / layerFlops)));
   const pairFlops = 4 * numHeads * headSize;
-  const attentionPart = 1 - (convolution?.layers.length ?? 0) / numLayers;
+  const withoutAttention = (convolution ?? deltaNet)?.layers.length ?? 0;
+  const attentionPart = 1 - withoutAttention / numLayers;
   const costs = Float64Array.from(
     row.positions,
     (position) => layerFlops + attentionPart * ATTENTION_COST * pairFlops * (position + options.queryBlockTokens / 2),
@@ -115,7 +116,7 @@ export function planRow(
       queries,
       sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
       sourceQueries: isAll ? queries : blocksOf(own),
-      tree: convolution === null ? null : tree,
+      tree: withoutAttention === 0 ? null : tree,
       vocabulary: vocabulary[lane]!,
       targets: ranges(targets[lane]!, HEAD_ROWS),
     };

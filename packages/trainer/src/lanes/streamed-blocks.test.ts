@@ -5,6 +5,7 @@ import { quantizeModel } from '@trainyard/native';
 import {
   type Architecture,
   CONVOLUTION_LINEAR_NAMES,
+  DELTA_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   LINEAR_NAMES,
   type LinearName,
@@ -85,6 +86,7 @@ test.each([
   ['granite', 'q8_0', { numThreads: 2 }],
   ['phi4', 'q4_0', { numThreads: 2, targets: FUSED_LINEAR_NAMES }],
   ['lfm2', 'q4_0', { numThreads: 3, memoryBudgetBytes: 0, targets: CONVOLUTION_LINEAR_NAMES }],
+  ['qwen35', 'q4_0', { numThreads: 3, memoryBudgetBytes: 0, targets: DELTA_LINEAR_NAMES }],
   ['qwen3moe', 'q8_0', { numThreads: 2, targets: ATTENTION }],
   ['qwen3moe', 'f16', { numThreads: 3, memoryBudgetBytes: 0, targets: ATTENTION }],
   ['granitemoe', 'q8_0', { numThreads: 2, memoryBudgetBytes: 0, targets: ATTENTION }],

@@ -45,6 +45,15 @@ const CONVOLUTIONS: Architecture = {
   numLayers: 4,
   convolution: { size: 3, layers: [0, 2, 3] },
 };
+const DELTA_NETS: Architecture = {
+  ...ARCHITECTURE,
+  name: 'qwen35',
+  hasInterleavedHeads: false,
+  hasOutputGate: true,
+  queryKeyNorm: 'head',
+  numLayers: 4,
+  deltaNet: { numKeyHeads: 2, numValueHeads: 4, keySize: 32, valueSize: 32, convolutionSize: 4, layers: [0, 1, 3] },
+};
 const NUM_TOKENS = 240;
 
 test.each([
@@ -53,6 +62,7 @@ test.each([
   ['resident', MIXTURE],
   ['streamed', MIXTURE],
   ['resident', CONVOLUTIONS],
+  ['streamed', DELTA_NETS],
 ] as const)('with %s weights the memory of a row is predicted within 15 percent', async (weights, architecture) => {
   const modelPath = join(directory, `${architecture.name}.${weights}.gguf`);
   writeTinyGguf(modelPath, architecture, { isTied: true });

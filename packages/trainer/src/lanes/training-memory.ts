@@ -14,6 +14,7 @@ import {
   type WeightsMode,
   Workspace,
 } from '@trainyard/transformer';
+import { DeltaScratch } from '../delta-net/delta-scratch.ts';
 import { loraShapes } from '../model/lora-parameters.ts';
 import { Activations } from './activations.ts';
 import { MAX_PART_VALUES } from './row-plan.ts';
@@ -81,6 +82,7 @@ export function trainingMemory(
       BYTES_PER_ADAPTER_PARAMETER * adapterParameters +
       temporaries +
       headBytes +
+      (architecture.deltaNet === null ? 0 : numLanes * DeltaScratch.bytesFor(architecture.deltaNet, numTokens)) +
       (isStreamed ? SCRATCH_SLACK * expertBytes * numLanes : 0),
   };
 }

@@ -134,7 +134,10 @@ function readModel(opened: OpenedTemplate, options: TrainerOptions): ReadModel {
     return read;
   };
   if (oneDnnPath !== null) {
-    const unsupported = architecture.experts !== null ? 'experts' : architecture.convolution && 'convolutions';
+    const unsupported =
+      architecture.experts !== null
+        ? 'experts'
+        : ((architecture.convolution && 'convolutions') ?? (architecture.deltaNet && 'gated delta nets'));
     if (unsupported !== null)
       throw new TrainerError(
         'trainer.architecture_unsupported',

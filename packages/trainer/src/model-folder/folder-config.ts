@@ -38,6 +38,8 @@ export interface FolderConfig {
   /** Tokens of the context before any scaling; null for families whose files do not state it. */
   readonly originalContext: number | null;
   readonly ropeScaling: RopeScaling;
+  /** Frequencies of rope by dimension of an image, which GGUF files of the family state; null if they do not. */
+  readonly ropeSections: readonly number[] | null;
   readonly isTied: boolean;
   /** Linear layers with a bias. */
   readonly biases: { readonly qkv: boolean; readonly output: boolean; readonly feedForward: boolean };
@@ -101,6 +103,7 @@ export function folderConfig(own: Fields): FolderConfig {
       hasFusedLinears: inGguf.hasFusedLinears,
       hasAttentionBias,
       hasSinks: inGguf.hasSinks,
+      hasOutputGate: inGguf.hasDeltaNets,
       queryKeyNorm: family.queryKeyNorm,
       hasInterleavedHeads: inGguf.hasInterleavedHeads,
       activation: inGguf.activation,
@@ -113,6 +116,7 @@ export function folderConfig(own: Fields): FolderConfig {
       unrotatedPeriod: null,
       experts: null,
       convolution: null,
+      deltaNet: null,
       ...family.traits(fields, numLayers, ropeBase),
     },
     family,
@@ -120,6 +124,7 @@ export function folderConfig(own: Fields): FolderConfig {
     contextLength,
     originalContext,
     ropeScaling,
+    ropeSections: inGguf.hasDeltaNets ? ropeSectionsOf(rope) : null,
     isTied: flag(fields, 'tie_word_embeddings', family.isTied),
     biases: {
       qkv: hasAttentionBias,
@@ -171,6 +176,15 @@ function ropeOf(fields: Fields): Fields {
   if (!isRecord(rope) || Object.values(rope).some(isRecord))
     throw invalid('rope_parameters', 'one set of values for all layers', rope);
   return rope;
+}
+
+/** Four numbers, as llama.cpp's converter writes them. */
+function ropeSectionsOf(rope: Fields): readonly number[] {
+  const stated = rope['mrope_section'] ?? [11, 11, 10];
+  const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 512;
+  if (!Array.isArray(stated) || stated.length > 4 || !stated.every(isCount))
+    throw invalid('mrope_section', 'at most four whole numbers', stated);
+  return [...(stated as number[]), 0, 0, 0, 0].slice(0, 4);
 }
 
 /** Dimensions of a head that rope rotates. */

@@ -233,6 +233,87 @@ describe('a folder of lfm2', () => {
   });
 });
 
+describe('a folder of qwen35', () => {
+  const architecture = TINY_ARCHITECTURES.qwen35;
+  beforeEach(() => writeTinyFolder(folder, original, architecture));
+
+  test.each(['f32', 'f16'] as const)('in %s gives the tensors of the GGUF file that it came from', async (type) => {
+    rmSync(folder, { recursive: true });
+    await writeTinyFolder(folder, original, architecture, { type });
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    expect(readArchitecture(file)).toEqual(readArchitecture(source));
+    expect([...file.tensors.keys()].toSorted()).toEqual([...source.tensors.keys()].toSorted());
+    for (const { name: tensor, dims } of source.tensors.values()) {
+      const isSingle = dims.length === 1 || tensor.endsWith('ssm_conv1d.weight');
+      expect([tensor, file.tensors.get(tensor)!.type]).toEqual([tensor, isSingle ? 'f32' : type]);
+      const [found, expected] = [file.readF32(tensor), source.readF32(tensor)];
+      // The folder has norms less one, and logarithms.
+      const tolerance = dims.length === 1 ? 1e-6 + (type === 'f16' ? 3e-3 : 0) : 0;
+      const rounded = type === 'f32' ? expected : expected.map(Math.f16round);
+      const worst = found.reduce((most, value, i) => Math.max(most, Math.abs(value - rounded[i]!)), 0);
+      expect([tensor, worst <= tolerance]).toEqual([tensor, true]);
+    }
+  });
+
+  test('has the metadata of that file', async () => {
+    using file = GgufFile.open(await convert());
+    using source = GgufFile.open(original);
+    for (const [key, value] of source.metadata) {
+      if (/^general\.license$|\.(vocab_size|rope\.dimension_sections)$/.test(key)) continue;
+      expect([key, file.metadata.get(key)]).toEqual([key, { 'general.name': 'tiny' }[key] ?? value]);
+    }
+    expect(file.metadata.get('qwen35.rope.dimension_sections')).toEqual([11, 11, 10, 0]);
+  });
+
+  test('with images is read without them, and without parts that predict further tokens', async () => {
+    const expected = await convert();
+    const path = pathOf('model.safetensors');
+    const { tensors } = readSafetensors(path);
+    const named = Array.from(tensors, ([name, { dims, data }]) => ({
+      name: name.replace(/^model\./, 'model.language_model.'),
+      dims,
+      data,
+    }));
+    const others = ['model.visual.patch_embed.proj.weight', 'mtp.fc.weight'].map((name) => ({
+      name,
+      dims: [2],
+      data: new Float32Array(2),
+    }));
+    rmSync(path);
+    writeSafetensors(path, [...named, ...others], { format: 'pt' });
+    const text = { ...readJson<object>('config.json'), model_type: 'qwen3_5_text' };
+    writeJson('config.json', {
+      model_type: 'qwen3_5',
+      architectures: ['Qwen3_5ForConditionalGeneration'],
+      vision_config: {},
+      text_config: text,
+      tie_word_embeddings: false,
+    });
+    const [found, own] = [await convert(), expected].map((file) => GgufFile.open(file));
+    using stack = new DisposableStack();
+    [found, own].forEach((file) => stack.adopt(file!, (one) => one.close()));
+    for (const tensor of own!.tensors.keys()) expect(found!.readF32(tensor)).toEqual(own!.readF32(tensor));
+  });
+
+  test.each([
+    [{ attn_output_gate: false }, '`attn_output_gate` is false; only true is supported'],
+    [{ linear_num_value_heads: 3 }, '`linear_num_value_heads` in config.json must be a multiple of'],
+    [{ linear_value_head_dim: 16 }, '`linear_value_head_dim` is 16; only `linear_key_head_dim` (8) is supported'],
+    [
+      { layer_types: ['full_attention', 'linear_attention', 'full_attention', 'linear_attention'] },
+      'has full attention in another order',
+    ],
+    [{ layer_types: ['linear_attention'] }, '`layer_types` in config.json must be a type for each of 4 layers'],
+    [{ linear_conv_kernel_dim: 3 }, 'the tensor model.layers.0.linear_attn.conv1d.weight'],
+    [{ model_type: 'qwen3_5_moe_text' }, 'folders of the family "qwen3_5_moe_text"'],
+    [{ model_type: 'qwen3_next' }, 'folders of the family "qwen3_next"'],
+  ])('with %j is refused', async (change, message) => {
+    writeJson('config.json', { ...readJson<object>('config.json'), ...change });
+    await expect(convert()).rejects.toThrow(message);
+  });
+});
+
 describe('a folder with experts', () => {
   const writeMoe = () => writeTinyFolder(folder, original, TINY_ARCHITECTURES.qwen3moe);
   const weights = () => pathOf('model.safetensors');

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { readWeights } from '@trainyard/transformer';
+import { TORCH_NAMES } from '@trainyard/transformer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tokenizerJson } from '../export/tokenizer-json.ts';
 import { logprobDifference, parityRow } from '../export/parity.ts';
@@ -71,6 +72,12 @@ test.each([
   ['gemma3', 'default', 'bf16', false],
   ['phi-windows', 'default', 'bf16', false],
   ['phi4', 'llama-bpe', 'bf16', false],
+  ...(TORCH_NAMES.includes('qwen35')
+    ? ([
+        ['qwen35', 'qwen35', 'bf16', false],
+        ['qwen35 one value head', 'qwen35', 'f32', false],
+      ] as const)
+    : []),
 ] as const)(
   '%s: log-probabilities, ids and prompts equal those of transformers',
   async (name, pre, type, isSharded) => {

@@ -27,7 +27,7 @@ export class ModelFolder implements Disposable {
   /** @param chatTemplate file of a template that replaces its own. @throws {ModelFolderError} */
   static open(path: string, chatTemplate: string | null = null): ModelFolder {
     const { files, config, vocabulary } = readTexts(path, chatTemplate);
-    const shards = Shards.open(files);
+    const shards = Shards.open(files, config.family.textPrefix);
     try {
       return new ModelFolder(files, config, { vocabulary, shards });
     } catch (error) {
@@ -44,7 +44,7 @@ export class ModelFolder implements Disposable {
     const stored = matched(
       tensorTable(config, (tensor) => shards.tensors.has(tensor)),
       shards,
-      config.architecture.name,
+      config.architecture,
     );
     // The largest matrix is the embedding.
     const type = numberType(stored[0]![1][0]!.entry);
@@ -101,8 +101,9 @@ export function folderLabel(directory: string): string {
 function matched(
   table: readonly TableTensor[],
   { tensors }: Shards,
-  family: string,
+  architecture: FolderConfig['architecture'],
 ): (readonly [TableTensor, readonly ShardTensor[]])[] {
+  const { name: family } = architecture;
   const stored = table.map((tensor) => {
     const { names, dims, scales } = tensor.sources;
     const placeOf = (source: string, needed: readonly number[]): ShardTensor => {
@@ -132,7 +133,7 @@ function matched(
     ...table.flatMap(({ sources: { names, scales } }) => (scales === null ? names : [...names, scales.name])),
     'lm_head.weight',
   ]);
-  const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name));
+  const other = tensors.keys().find((name) => !known.has(name) && !isIgnoredTensor(name, architecture));
   if (other !== undefined)
     throw unsupportedFolder(`the weights have the tensor ${shown(other)}, which no ${family} model has`);
   return stored;

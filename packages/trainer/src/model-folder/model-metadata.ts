@@ -1,6 +1,7 @@
 import type { GgufWritableValue } from '@trainyard/native';
 import {
   type Architecture,
+  type DeltaNet,
   type Experts,
   FAMILIES,
   hasConvolution,
@@ -30,6 +31,7 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     ...(architecture.convolution === null
       ? {}
       : { vocab_size: u32(architecture.vocabSize), 'shortconv.l_cache': u32(architecture.convolution.size) }),
+    ...(architecture.deltaNet === null ? {} : deltaSettings(architecture, architecture.deltaNet, config.ropeSections!)),
     'attention.layer_norm_rms_epsilon': architecture.rmsEpsilon,
     ...((statesHeadSize || config.family.headSize !== null) && !architecture.name.startsWith('granite')
       ? { 'attention.key_length': u32(architecture.headSize), 'attention.value_length': u32(architecture.headSize) }
@@ -59,6 +61,26 @@ export function modelMetadata(config: FolderConfig, name: string, type: MatrixTy
     'general.file_type': u32(FILE_TYPES[type]),
     'general.quantization_version': u32(2),
     ...Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${architecture.name}.${field}`, value])),
+  };
+}
+
+function deltaSettings(
+  { numLayers }: Architecture,
+  net: DeltaNet,
+  ropeSections: readonly number[],
+): Record<string, GgufWritableValue> {
+  const interval = Array.from({ length: numLayers }, (_, layer) => layer).find((layer) => !net.layers.includes(layer));
+  return {
+    'ssm.conv_kernel': { u32: net.convolutionSize },
+    'ssm.state_size': { u32: net.keySize },
+    'ssm.group_count': { u32: net.numKeyHeads },
+    'ssm.time_step_rank': { u32: net.numValueHeads },
+    'ssm.inner_size': { u32: net.numValueHeads * net.valueSize },
+    full_attention_interval: { u32: (interval ?? numLayers) + 1 },
+    'attention.recurrent_layers': {
+      array: { type: 'bool', values: Array.from({ length: numLayers }, (_, layer) => net.layers.includes(layer)) },
+    },
+    'rope.dimension_sections': { array: { type: 'i32', values: ropeSections } },
   };
 }
 

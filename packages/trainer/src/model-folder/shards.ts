@@ -23,9 +23,11 @@ export class Shards implements Disposable {
   readonly tensors: ReadonlyMap<string, ShardTensor>;
   readonly #readers: readonly SafetensorsReader[];
 
-  /** @throws {ModelFolderError} */
-  static open(files: FolderFiles): Shards {
+  /** @param textPrefix of names of a model with images, which stands for `model.`; null: none. @throws {ModelFolderError} */
+  static open(files: FolderFiles, textPrefix: string | null = null): Shards {
     const { names, placeOf } = shardNames(files);
+    const renamed = (name: string): string =>
+      textPrefix !== null && name.startsWith(textPrefix) ? `model.${name.slice(textPrefix.length)}` : name;
     const readers: SafetensorsReader[] = [];
     try {
       const tensors = new Map<string, ShardTensor>();
@@ -33,14 +35,14 @@ export class Shards implements Disposable {
         const reader = openShard(files, file);
         readers.push(reader);
         for (const [name, entry] of reader.entries) {
-          const other = tensors.get(name);
+          const other = tensors.get(renamed(name));
           if (other !== undefined)
             throw new ModelFolderError(`${file} and ${other.file} both have the tensor ${shown(name)}`);
-          tensors.set(name, { entry, reader, file });
+          tensors.set(renamed(name), { entry, reader, file });
         }
       }
       for (const [name, file] of placeOf)
-        if (tensors.get(name)?.file !== file)
+        if (tensors.get(renamed(name))?.file !== file)
           throw new ModelFolderError(`${INDEX_FILE} places the tensor ${shown(name)} in ${file}, which lacks it`);
       return new Shards(tensors, readers);
     } catch (error) {

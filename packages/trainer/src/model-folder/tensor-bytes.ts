@@ -1,3 +1,4 @@
+import { orderValueHeads } from '@trainyard/transformer';
 import type { SafetensorsDtype } from '../checkpoint/safetensors-reader.ts';
 import { ModelFolderError } from './model-folder-error.ts';
 import type { ShardTensor } from './shards.ts';
@@ -26,7 +27,8 @@ export function numberType({ name, dtype }: ShardTensor['entry']): SafetensorsDt
 
 /**
  * Bytes of a source of a tensor for the GGUF file: those of the folder, with rows of q and k in interleaved order where the
- * table says so. At most one head, the matrices of one expert, or some megabytes are in memory.
+ * table says so. At most one head, the matrices of one expert, a matrix with
+ * value heads, or some megabytes are in memory.
  *
  * @throws {ModelFolderError} for NaN and infinite values, with the tensor's name
  */
@@ -40,7 +42,8 @@ export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor
     const values = rows === null ? all : new Float32Array((all.length / rows.of) * rows.count);
     if (rows !== null) takeRows(rows, all, values);
     if (tensor.offset !== 0) values.forEach((value, i) => (values[i] = value + tensor.offset));
-    const bytes = new Uint8Array(values.buffer);
+    if (tensor.isNegatedExponential) values.forEach((value, i) => (values[i] = -Math.exp(value)));
+    const bytes = new Uint8Array(orderValueHeads(values, tensor.valueHeads, 'tiles').buffer);
     requireFinite(bytes, 'F32', source);
     yield heads === null ? bytes : interleaved(bytes, heads, bytes.length / dims[0]!);
     return;
@@ -49,6 +52,13 @@ export function* tensorBytes(tensor: TableTensor, { entry, reader }: ShardTensor
     for (const matrix of reader.pieces(entry.name, (entry.end - entry.start) / rows.numMatrices)) {
       requireFinite(matrix, dtype, source);
       yield rowsOfMatrix(matrix, dtype, rows);
+    }
+    return;
+  }
+  if (tensor.valueHeads !== null) {
+    for (const matrix of reader.pieces(entry.name, entry.end - entry.start)) {
+      requireFinite(matrix, dtype, source);
+      yield orderValueHeads(matrix, tensor.valueHeads, 'tiles', dtype === 'F32' ? 4 : 2);
     }
     return;
   }

@@ -2,11 +2,14 @@ import {
   type Architecture,
   CONVOLUTION_LINEAR_NAMES,
   CONVOLUTION_TENSOR,
+  DELTA_LINEAR_NAMES,
+  DELTA_TENSORS,
   FUSED_LINEAR_NAMES,
   GGUF_LINEARS,
   LINEAR_NAMES,
   type LinearName,
   parentModule,
+  SINKS_TENSOR,
   targetModule,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
@@ -28,7 +31,6 @@ const linearParts = (linears: readonly LinearName[]): Readonly<Record<string, st
 const PARTS: Readonly<Record<string, string>> = {
   ...linearParts(LINEAR_NAMES),
   attn_norm: 'input_layernorm',
-  attn_sinks: 'self_attn.sinks',
   attn_q_norm: 'self_attn.q_norm',
   attn_k_norm: 'self_attn.k_norm',
   ffn_norm: 'post_attention_layernorm',
@@ -59,18 +61,36 @@ const PARTS_WITH_CONVOLUTIONS: Readonly<Record<string, string>> = {
   ffn_norm: 'ffn_norm',
 };
 
-function partsOf({ norms, hasFusedLinears, convolution }: NameTraits): Readonly<Record<string, string>> {
+/** Parts of a block of Qwen3.5. */
+const PARTS_WITH_DELTA_NETS: Readonly<Record<string, string>> = {
+  ...PARTS,
+  ...linearParts(DELTA_LINEAR_NAMES),
+  ssm_conv1d: 'linear_attn.conv1d',
+  ssm_norm: 'linear_attn.norm',
+};
+
+/** Parameters of a module of a block, which are no weights or biases of modules of their own. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  [SINKS_TENSOR]: 'self_attn.sinks',
+  [DELTA_TENSORS.decay]: 'linear_attn.A_log',
+  [DELTA_TENSORS.step]: 'linear_attn.dt_bias',
+};
+
+function partsOf({ norms, hasFusedLinears, convolution, deltaNet }: NameTraits): Readonly<Record<string, string>> {
+  if (deltaNet !== null) return PARTS_WITH_DELTA_NETS;
   if (convolution !== null) return PARTS_WITH_CONVOLUTIONS;
   if (hasFusedLinears) return PARTS_WITH_FUSED_LINEARS;
   return norms.before && norms.after ? PARTS_WITH_FOUR_NORMS : PARTS;
 }
 
 /** Traits that decide the names of tensors. */
-type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears' | 'convolution'>;
+type NameTraits = Pick<Architecture, 'norms' | 'hasFusedLinears' | 'convolution' | 'deltaNet'>;
 
 /** Row-major sizes of a tensor with one name, whose values are those of the GGUF tensor: convolutions have channels. */
 export const huggingFaceDims = (ggufName: string, dims: readonly number[]): readonly number[] =>
-  ggufName.endsWith(`.${CONVOLUTION_TENSOR}`) ? [dims[0]!, 1, dims[1]!] : dims;
+  [CONVOLUTION_TENSOR, DELTA_TENSORS.convolution].some((part) => ggufName.endsWith(`.${part}`))
+    ? [dims[0]!, 1, dims[1]!]
+    : dims;
 
 /**
  * Name of a tensor that is no router or expert.
@@ -80,10 +100,11 @@ export const huggingFaceDims = (ggufName: string, dims: readonly number[]): read
 export function huggingFaceName(ggufName: string, architecture: NameTraits): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;
+  const [, block, whole] = /^blk\.(\d+)\.(.+)$/.exec(ggufName) ?? [];
+  const parameter = whole === undefined ? undefined : PARAMETERS[whole];
+  if (parameter !== undefined) return `model.layers.${block}.${parameter}`;
   const [, layer, part, kind] = /^blk\.(\d+)\.([\w.]+)\.(weight|bias)$/.exec(ggufName) ?? [];
   const inner = part === undefined ? undefined : partsOf(architecture)[part];
-  // Sinks are a parameter of their module.
-  if (part === 'attn_sinks') return `model.layers.${layer}.${inner}`;
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(
     'trainer.architecture_unsupported',

@@ -1,6 +1,8 @@
 import {
   type Architecture,
   CONVOLUTION_TENSOR,
+  DELTA_TENSORS,
+  deltaSizes,
   EXPERT_BIASES,
   EXPERT_MATRICES,
   EXPERT_TENSORS,
@@ -8,7 +10,7 @@ import {
   expertsIn,
   FAMILIES,
   ggufLinear,
-  hasConvolution,
+  layerMixer,
   linearDims,
   type LinearName,
   normTensorsOf,
@@ -18,6 +20,8 @@ import {
   ROUTER_TENSOR,
   SINKS_TENSOR,
   storedLinears,
+  valueHeads,
+  type ValueHeads,
 } from '@trainyard/transformer';
 import type { FolderConfig } from './folder-config.ts';
 import {
@@ -39,16 +43,23 @@ export interface TableTensor {
   readonly dims: readonly number[];
   /** Heads whose rows change from half-rotation to interleaved order; null: the rows stay. */
   readonly interleavedHeads: number | null;
+  /** Heads whose order changes from groups to tiles; null: none. */
+  readonly valueHeads: ValueHeads | null;
   /** Is added to its values. */
   readonly offset: number;
+  /** True if the folder has the logarithms of its values, which are negative. */
+  readonly isNegatedExponential: boolean;
   /** Vectors, routers and weights of convolutions are stored in single precision, as llama.cpp requires. */
   readonly isSinglePrecision: boolean;
 }
 
 /** Constants of old releases, which are computed from the configuration. */
 const IGNORED = /\.(?:attention\.masked_bias|attention\.bias|rotary_emb\.inv_freq)$/;
+/** Parts of a model of Qwen3.5 next to its text: those for images, and for predicting further tokens. */
+const OTHER_PARTS = /^(?:model\.visual|mtp)\./;
 
-export const isIgnoredTensor = (source: string): boolean => IGNORED.test(source);
+export const isIgnoredTensor = (source: string, { deltaNet }: Pick<Architecture, 'deltaNet'>): boolean =>
+  IGNORED.test(source) || (deltaNet !== null && OTHER_PARTS.test(source));
 
 /**
  * All tensors of a model, in the order of the file; the folder must have exactly these.
@@ -64,7 +75,9 @@ export function tensorTable(config: FolderConfig, isStored: (name: string) => bo
     name,
     dims,
     interleavedHeads,
-    offset: name.endsWith('norm.weight') ? family.normOffset : 0,
+    valueHeads: valueHeads(architecture, headPart(name)),
+    offset: hasOffset(name) ? family.normOffset : 0,
+    isNegatedExponential: isNegatedExponential(name),
     isSinglePrecision: isSinglePrecision(name, dims),
   });
   return [
@@ -75,6 +88,19 @@ export function tensorTable(config: FolderConfig, isStored: (name: string) => bo
     tensor(FAMILIES[architecture.name]!.outputNorm, [hiddenSize]),
     ...(isTied ? [] : [tensor('output.weight', [vocabSize, hiddenSize])]),
   ];
+}
+
+/** transformers adds one to the weights of norms of some families, except in gated delta nets. @param name in GGUF */
+export const hasOffset = (name: string): boolean =>
+  name.endsWith('norm.weight') && !name.endsWith(`.${DELTA_TENSORS.norm}`);
+
+/** @param name in GGUF */
+export const isNegatedExponential = (name: string): boolean => name.endsWith(`.${DELTA_TENSORS.decay}`);
+
+/** Name in a block, without `.weight` for those of linear layers. */
+export function headPart(name: string): string {
+  const [, part = ''] = /^blk\.\d+\.(.+)$/.exec(name) ?? [];
+  return part === DELTA_TENSORS.convolution ? part : part.replace(/\.weight$/, '');
 }
 
 /** @param layout of feed-forwards @param name in GGUF @param dims row-major */
@@ -97,7 +123,7 @@ export function tensorSources(
 export const isSinglePrecision = (name: string, dims: readonly number[]): boolean =>
   dims.length === 1 ||
   !name.endsWith('.weight') ||
-  [ROUTER_TENSOR, CONVOLUTION_TENSOR].some((part) => name.endsWith(`.${part}`));
+  [ROUTER_TENSOR, CONVOLUTION_TENSOR, DELTA_TENSORS.convolution].some((part) => name.endsWith(`.${part}`));
 
 interface BlockTensor {
   readonly part: string;
@@ -112,7 +138,7 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
   const heads: Partial<Record<LinearName, number>> = architecture.hasInterleavedHeads
     ? { q: numHeads, k: numKvHeads }
     : {};
-  const isConvolution = hasConvolution(architecture, layer);
+  const mixer = layerMixer(architecture, layer);
   const linears = (parents: readonly string[], hasBias: (linear: LinearName) => boolean): BlockTensor[] =>
     storedLinears(architecture, layer)
       .filter((linear) => parents.includes(parentModule(linear)))
@@ -128,10 +154,11 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
     norms[place] ? [{ part: `${names[place][of]}.weight`, dims: [hidden] }] : [];
   return [
     ...norm('before', 'attention'),
-    ...linears(['self_attn', 'conv'], (linear) => (linear === 'o' ? biases.output : biases.qkv)),
+    ...linears(['self_attn', 'conv', 'linear_attn'], (linear) => (linear === 'o' ? biases.output : biases.qkv)),
     ...(architecture.hasSinks ? [{ part: SINKS_TENSOR, dims: [numHeads] }] : []),
-    ...(isConvolution ? [{ part: CONVOLUTION_TENSOR, dims: [hidden, architecture.convolution!.size] }] : []),
-    ...(architecture.queryKeyNorm === null || isConvolution
+    ...(mixer === 'convolution' ? [{ part: CONVOLUTION_TENSOR, dims: [hidden, architecture.convolution!.size] }] : []),
+    ...(mixer === 'deltaNet' ? deltaTensors(architecture) : []),
+    ...(architecture.queryKeyNorm === null || mixer !== 'attention'
       ? []
       : (['q', 'k'] as const).map((linear) => ({
           part: `attn_${linear}_norm.weight`,
@@ -142,6 +169,16 @@ function blockTensors(config: FolderConfig, layer: number): BlockTensor[] {
     ...linears(['mlp', 'feed_forward'], () => biases.feedForward),
     ...(expertsIn(architecture, layer) === null ? [] : expertTensors(architecture)),
     ...norm('after', 'feedForward'),
+  ];
+}
+
+function deltaTensors({ deltaNet }: Architecture): BlockTensor[] {
+  const { numValueHeads, valueSize, convolutionSize } = deltaNet!;
+  return [
+    { part: DELTA_TENSORS.convolution, dims: [deltaSizes(deltaNet!).channels, convolutionSize] },
+    { part: DELTA_TENSORS.step, dims: [numValueHeads] },
+    { part: DELTA_TENSORS.decay, dims: [numValueHeads] },
+    { part: DELTA_TENSORS.norm, dims: [valueSize] },
   ];
 }
 

@@ -13,7 +13,9 @@ test('each trainable architecture has a family of transformers, a tiny model and
   expect(new Set(families.map(([, { architecture }]) => architecture))).toEqual(new Set(TRAINABLE_ARCHITECTURES));
   const tiny = Object.values(TINY_ARCHITECTURES).map(({ name }) => name);
   expect(new Set(tiny)).toEqual(new Set(TRAINABLE_ARCHITECTURES));
-  const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| [^|]+ \| `(\w+)` \| `([\w-]+)` \| `(\w+ForCausalLM)` \|$/gm);
+  const rows = readFileSync(GUIDE, 'utf8').matchAll(
+    /^\| [^|]+ \| `(\w+)` \| `([\w-]+)` \| `(\w+For(?:CausalLM|ConditionalGeneration))` \|$/gm,
+  );
   expect(Array.from(rows, ([, ...cells]) => cells)).toEqual(
     families.map(([modelType, { architecture, className }]) => [modelType, architecture, className]),
   );

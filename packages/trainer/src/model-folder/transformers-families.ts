@@ -1,10 +1,14 @@
 import {
   type Architecture,
   type Convolution,
+  type DeltaNet,
   type Experts,
   hasConvolution,
+  hasDeltaNet,
   layerKind,
+  layersBetween,
   MAX_CONVOLUTION_SIZE,
+  numRotated,
   periodOf,
   type WindowedLayers,
 } from '@trainyard/transformer';
@@ -31,6 +35,8 @@ export interface TransformersFamily {
   readonly hasWindows: boolean;
   /** True if layers have a feed-forward next to experts, by which it differs from another family of the architecture. */
   readonly hasSharedFeedForward: boolean;
+  /** Prefix of the names of the text's tensors in a model with images, instead of `model.`; null: none. */
+  readonly textPrefix: string | null;
   /** Values of `layer_types` for layers without windows. */
   readonly layerTypes: readonly unknown[];
   /** Norms of q and k, which its models always or never have. */
@@ -66,6 +72,7 @@ const LLAMA: TransformersFamily = {
   className: 'LlamaForCausalLM',
   hasWindows: false,
   hasSharedFeedForward: false,
+  textPrefix: null,
   layerTypes: ['full_attention'],
   queryKeyNorm: null,
   hasQkvBias: false,
@@ -112,6 +119,34 @@ const GRANITE_MOE: TransformersFamily = {
     intermediate_size: architecture.experts!.feedForwardSize,
     num_local_experts: architecture.experts!.count,
     num_experts_per_tok: architecture.experts!.used,
+  }),
+};
+
+const QWEN35: TransformersFamily = {
+  ...LLAMA,
+  architecture: 'qwen35',
+  className: 'Qwen3_5ForCausalLM',
+  layerTypes: ['full_attention', 'linear_attention'],
+  queryKeyNorm: 'head',
+  headSize: 256,
+  normOffset: 1,
+  usual: qwen35Usual,
+  traits: (fields, numLayers) => ({ deltaNet: deltaNetOf(fields, numLayers) }),
+  fields: (architecture) => ({
+    hidden_act: 'silu',
+    attention_bias: false,
+    attn_output_gate: true,
+    linear_conv_kernel_dim: architecture.deltaNet!.convolutionSize,
+    linear_key_head_dim: architecture.deltaNet!.keySize,
+    linear_value_head_dim: architecture.deltaNet!.valueSize,
+    linear_num_key_heads: architecture.deltaNet!.numKeyHeads,
+    linear_num_value_heads: architecture.deltaNet!.numValueHeads,
+    layer_types: layerTypes(architecture),
+    rope_parameters: {
+      rope_type: 'default',
+      rope_theta: decimal(architecture.ropeBase),
+      partial_rotary_factor: numRotated(architecture) / architecture.headSize,
+    },
   }),
 };
 
@@ -272,6 +307,13 @@ export const TRANSFORMERS_FAMILIES: Readonly<Record<string, TransformersFamily>>
       layer_types: layerTypes(architecture),
     }),
   },
+  qwen3_5_text: QWEN35,
+  // With images, of which only the text is read.
+  qwen3_5: {
+    ...QWEN35,
+    className: 'Qwen3_5ForConditionalGeneration',
+    textPrefix: 'model.language_model.',
+  },
   smollm3: {
     ...LLAMA,
     architecture: 'smollm3',
@@ -301,6 +343,7 @@ const multiplier = (fields: Fields, name: string): number => real(fields, name, 
 const layerTypes = (architecture: Architecture): string[] =>
   Array.from({ length: architecture.numLayers }, (_, layer) => {
     if (hasConvolution(architecture, layer)) return 'conv';
+    if (hasDeltaNet(architecture, layer)) return 'linear_attention';
     return layerKind(architecture, layer) === 'windowed' ? 'sliding_attention' : 'full_attention';
   });
 
@@ -331,6 +374,48 @@ function lfm2FeedForwardSize(fields: Fields): number {
   if (fields['block_ffn_dim_multiplier'] === null) return part;
   const multiple = whole(fields, 'block_multiple_of', [1, 1 << 20], 256);
   return multiple * Math.ceil(Math.trunc(part * real(fields, 'block_ffn_dim_multiplier', [1e-3, 1e3], 1)) / multiple);
+}
+
+/** Settings of the text of a model with images are in a part of their own. */
+function qwen35Usual(own: Fields): Fields {
+  const text = isRecord(own['text_config']) ? own['text_config'] : {};
+  const fields: Fields = { ...own, ...text };
+  const rope = isRecord(fields['rope_parameters']) ? fields['rope_parameters'] : fields['rope_scaling'];
+  const isStated = isRecord(rope) && rope['partial_rotary_factor'] !== undefined;
+  return isStated ? fields : { partial_rotary_factor: 0.25, ...fields };
+}
+
+function deltaNetOf(fields: Fields, numLayers: number): DeltaNet {
+  for (const [name, only] of [
+    ['attn_output_gate', true],
+    ['attention_bias', false],
+  ] as const)
+    if ((fields[name] ?? only) !== only)
+      throw unsupportedFolder(`\`${name}\` is ${shown(fields[name])}; only ${only} is supported`);
+  const types = fields['layer_types'];
+  const isList = Array.isArray(types) && types.length === numLayers;
+  if ((types ?? null) !== null && !isList)
+    throw invalid('layer_types', `a type for each of ${numLayers} layers`, types);
+  const first = isList ? types.indexOf('full_attention') : -1;
+  const interval = isList
+    ? (first === -1 ? numLayers : first) + 1
+    : whole(fields, 'full_attention_interval', [1, 1 << 20], 4);
+  const layers = layersBetween(interval, numLayers);
+  if (isList && types.some((type, layer) => (type === 'linear_attention') !== layers.includes(layer)))
+    throw unsupportedFolder(
+      `\`layer_types\` in ${CONFIG_FILE} has full attention in another order than in the last of each so many layers`,
+    );
+  const size = (name: string, otherwise: number) => whole(fields, name, [1, 4096], otherwise);
+  const [numKeyHeads, numValueHeads] = [size('linear_num_key_heads', 16), size('linear_num_value_heads', 32)];
+  if (numValueHeads % numKeyHeads !== 0)
+    throw invalid('linear_num_value_heads', `a multiple of linear_num_key_heads (${numKeyHeads})`, numValueHeads);
+  const [keySize, valueSize] = [size('linear_key_head_dim', 128), size('linear_value_head_dim', 128)];
+  if (keySize !== valueSize)
+    throw unsupportedFolder(
+      `\`linear_value_head_dim\` is ${valueSize}; only \`linear_key_head_dim\` (${keySize}) is supported`,
+    );
+  const convolutionSize = whole(fields, 'linear_conv_kernel_dim', [1, MAX_CONVOLUTION_SIZE], 4);
+  return { numKeyHeads, numValueHeads, keySize, valueSize, convolutionSize, layers };
 }
 
 function convolutionOf(fields: Fields, numLayers: number): Convolution {

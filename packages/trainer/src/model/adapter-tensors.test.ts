@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
-import { CONVOLUTION_LINEAR_NAMES, LINEAR_NAMES, linearDims, targetModules } from '@trainyard/transformer';
-import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
+import {
+  CONVOLUTION_LINEAR_NAMES,
+  DELTA_LINEAR_NAMES,
+  LINEAR_NAMES,
+  linearDims,
+  targetModules,
+} from '@trainyard/transformer';
+import { TINY_ARCHITECTURE, TINY_ARCHITECTURES } from '@trainyard/transformer/testing';
 import { ggufAdapterTensors, peftTensors } from './adapter-tensors.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 
@@ -58,4 +64,41 @@ test('PEFT names and shapes', () => {
   // Two linear layers have one of these names.
   const modules = ['q_proj', 'k_proj', 'v_proj', 'in_proj', 'out_proj', 'w1', 'w3', 'w2'];
   expect(targetModules(CONVOLUTION_LINEAR_NAMES)).toEqual(modules);
+});
+
+test('value heads of gated delta nets are in groups for PEFT, and in tiles in GGUF', () => {
+  const { qwen35 } = TINY_ARCHITECTURES;
+  const lora = initialLoraParameters(qwen35, { ...CONFIG, targets: DELTA_LINEAR_NAMES });
+  /** Each row (of b) or column (of a) holds its own index. */
+  const indexed = (name: string, axis: 'rows' | 'columns') => {
+    const { value, dims } = lora.tensors.find((tensor) => tensor.name === name)!;
+    value.forEach((_, i) => (value[i] = axis === 'rows' ? Math.floor(i / dims[1]) : i % dims[1]));
+  };
+  indexed('layers.0.deltaQkv.b', 'rows');
+  indexed('layers.0.deltaA.b', 'rows');
+  indexed('layers.0.deltaOut.a', 'columns');
+  const [peft, gguf] = [peftTensors(lora), ggufAdapterTensors(lora, qwen35)].map(
+    (all) => new Map(all.map(({ name, data }) => [name, Array.from(data)])),
+  );
+  const inPeft = (module: string) => peft!.get(`base_model.model.model.layers.0.linear_attn.${module}.weight`)!;
+  // Two key heads with two value heads each: the second and third change places.
+  expect(inPeft('in_proj_a.lora_B').filter((_, i) => i % CONFIG.rank === 0)).toEqual([0, 2, 1, 3]);
+  expect(
+    inPeft('out_proj.lora_A')
+      .filter((_, i) => i % 8 === 0)
+      .slice(0, 4),
+  ).toEqual([0, 16, 8, 24]);
+  const rows = inPeft('in_proj_qkv.lora_B').filter((_, i) => i % CONFIG.rank === 0);
+  expect(rows.slice(0, 33)).toEqual(Array.from({ length: 33 }, (_, i) => i));
+  expect([32, 40, 48, 56].map((row) => rows[row])).toEqual([32, 48, 40, 56]);
+  expect(gguf!.get('blk.0.ssm_alpha.weight.lora_b')!.filter((_, i) => i % CONFIG.rank === 0)).toEqual([0, 1, 2, 3]);
+});
+
+test('a name that linear layers of several families have means those of the model', () => {
+  const targets = ['out', 'convOut', 'deltaOut'] as const;
+  const linearsOf = (name: 'lfm2' | 'qwen35') =>
+    initialLoraParameters(TINY_ARCHITECTURES[name], { ...CONFIG, targets }).config.targets;
+  expect(linearsOf('lfm2')).toEqual(['out', 'convOut']);
+  expect(linearsOf('qwen35')).toEqual(['deltaOut']);
+  expect(() => initialLoraParameters(TINY_ARCHITECTURE, { ...CONFIG, targets })).toThrow('has out_proj, which');
 });

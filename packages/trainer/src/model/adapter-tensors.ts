@@ -6,6 +6,7 @@ import {
   type LinearName,
   modulePath,
   moduleShape,
+  orderValueHeads,
   toInterleaved,
 } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
@@ -51,10 +52,14 @@ export function ggufAdapterTensors(lora: LoraParameters, architecture: Architect
 
 /**
  * PEFT's tensors: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major,
- * half-rotation heads. Data is shared.
+ * half-rotation heads, value heads in groups. Data that does not change is shared.
  */
 export function peftTensors(lora: LoraParameters): AdapterTensor[] {
-  return lora.tensors.map((tensor) => ({ name: peftTensorName(tensor), dims: tensor.dims, data: tensor.value }));
+  return lora.tensors.map((tensor) => ({
+    name: peftTensorName(tensor),
+    dims: tensor.dims,
+    data: orderValueHeads(tensor.value, tensor.valueHeads, 'groups'),
+  }));
 }
 
 /** Format: `model.layers.3.self_attn.q_proj`. */

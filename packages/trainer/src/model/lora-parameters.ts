@@ -1,5 +1,6 @@
 import {
   type Architecture,
+  GGUF_LINEARS,
   linearDims,
   linearNames,
   linearsIn,
@@ -10,6 +11,7 @@ import {
   moduleShape,
   targetModule,
   targetModules,
+  valueHeads,
 } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { LoraParameters, LoraShape, LoraTensor } from './policy-model.ts';
@@ -21,9 +23,12 @@ import type { LoraParameters, LoraShape, LoraTensor } from './policy-model.ts';
  *
  * @throws {TrainerError} `trainer.config_invalid` for a layer that the model has not, and a pattern's key without modules
  */
-export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
+export function initialLoraParameters(architecture: Architecture, wanted: LoraConfig): LoraParameters {
   const names = linearNames(architecture);
-  const absent = config.targets.filter((linear) => !names.includes(linear));
+  const modules = targetModules(names);
+  // A name that families share (`out_proj`) means the layers that this model has.
+  const config = { ...wanted, targets: wanted.targets.filter((linear) => names.includes(linear)) };
+  const absent = wanted.targets.filter((linear) => !modules.includes(targetModule(linear)));
   if (absent.length > 0)
     throw new TrainerError(
       'trainer.config_invalid',
@@ -61,6 +66,7 @@ function refuseUnusedKeys({ rankPattern, alphaPattern }: LoraConfig, shapes: rea
 /** Tensors of an adapter without values, in their order. Blocks without a target, such as those of experts, have none. */
 export function loraShapes(architecture: Architecture, config: LoraConfig): LoraShape[] {
   const shape = (layer: number, linear: LinearName, half: LoraHalf, dims: LoraShape['dims']): LoraShape => ({
+    valueHeads: headsOf(architecture, linear, half),
     name: `layers.${layer}.${linear}.${half}`,
     layer,
     linear,
@@ -77,6 +83,12 @@ export function loraShapes(architecture: Architecture, config: LoraConfig): Lora
         return [shape(layer, linear, 'a', [rank, dims.in]), shape(layer, linear, 'b', [dims.out, rank])];
       });
   }).flat();
+}
+
+/** `a` has the columns of a linear layer, `b` its rows. */
+function headsOf(architecture: Architecture, linear: LinearName, half: LoraHalf): LoraShape['valueHeads'] {
+  const heads = valueHeads(architecture, GGUF_LINEARS[linear]);
+  return heads?.axis === (half === 'a' ? 'columns' : 'rows') ? heads : null;
 }
 
 /** Uniform in [0, 1) with 32 random bits (splitmix32); streams of one seed are unrelated. */

@@ -3,7 +3,7 @@
  * log-probabilities of trained tokens against ∂loss/∂logprob, never an activation.
  */
 
-import type { Architecture, LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
+import type { Architecture, LinearName, LoraConfig, LoraHalf, ValueHeads } from '@trainyard/transformer';
 import type { RowReplay } from './row-replay.ts';
 
 /** Place and size of a tensor of an adapter. */
@@ -15,6 +15,8 @@ export interface LoraShape {
   readonly half: LoraHalf;
   /** `a`: [rank, in]; `b`: [out, rank]; row-major, as in PEFT. */
   readonly dims: readonly [number, number];
+  /** Heads that PEFT has in another order; null: none. */
+  readonly valueHeads: ValueHeads | null;
 }
 
 export interface LoraTensor extends LoraShape {

@@ -233,11 +233,39 @@ test.each([
   ['lfm2', { 'lfm2.shortconv.l_cache': { u32: 65 } }, [], 'lfm2.shortconv.l_cache is 65, expected at most 64 tokens'],
   ['lfm2', { 'lfm2.attention.sliding_window': { u32: 8 } }, [], 'lfm2.attention.sliding_window to 8'],
   ['lfm2', {}, ['blk.0.shortconv.conv.bias'], 'blk.0.shortconv.conv.bias'],
+  ['qwen35', { 'qwen35.ssm.group_count': { u32: 3 } }, [], '4 value heads cannot share 3 key heads evenly'],
+  [
+    'qwen35',
+    { 'qwen35.ssm.inner_size': { u32: 64 } },
+    [],
+    'qwen35.ssm.inner_size is 64: 4 value heads of 8, the size of a key head, are supported',
+  ],
+  ['qwen35', { 'qwen35.ssm.conv_kernel': { u32: 3 } }, [], 'blk.0.ssm_conv1d.weight is [4,64], the model needs [3,64]'],
+  ['qwen35', { 'qwen35.ssm.conv_kernel': { u32: 65 } }, [], 'qwen35.ssm.conv_kernel is 65, expected at most 64'],
+  ['qwen35', { 'qwen35.full_attention_interval': { u32: 2 } }, [], 'has the tensor "blk.1.attn_qkv.weight"'],
+  [
+    'qwen35',
+    { 'qwen35.attention.recurrent_layers': { array: { type: 'bool', values: [true, false] } } },
+    [],
+    'qwen35.attention.recurrent_layers must be true or false for each of 4 layers, got [true,false]',
+  ],
+  ['qwen35', { 'qwen35.expert_count': { u32: 8 } }, [], 'sets qwen35.expert_count to 8; training supports 0 only'],
+  [
+    'qwen35',
+    { 'qwen35.nextn_predict_layers': { u32: 4 } },
+    [],
+    'qwen35.nextn_predict_layers leaves 0 blocks, expected at least 1',
+  ],
+  ['qwen35', {}, ['blk.0.attn_q.weight'], 'this qwen35 model has the tensor "blk.0.attn_q.weight"'],
+  ['qwen35', {}, ['blk.4.attn_q.weight'], 'the model file has blk.4.attn_q.weight, but declares 4 blocks'],
+  ['qwen35moe', {}, [], 'architecture "qwen35moe" cannot be trained'],
 ] satisfies [string, Record<string, Metadata[string]>, string[], string][])(
   'a %s model with %j %j is refused by name',
   (name, extra, tensors, message) => {
     const architecture =
-      name === 'lfm2' ? TINY_ARCHITECTURES.lfm2 : { ...TINY_ARCHITECTURE, name, hasFusedLinears: name === 'phi3' };
+      name === 'lfm2' || name === 'qwen35'
+        ? TINY_ARCHITECTURES[name]
+        : { ...TINY_ARCHITECTURE, name, hasFusedLinears: name === 'phi3' };
     const path = join(directory, 'refused.gguf');
     const added = tensors.map((tensor) => ({ name: tensor, dims: [1], data: new Float32Array(1) }));
     writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tinyTensors(architecture), ...added]);

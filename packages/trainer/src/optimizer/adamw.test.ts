@@ -11,6 +11,7 @@ function tensor(layer: number, values: number[]): LoraTensor {
     layer,
     linear: 'q',
     half: 'a',
+    valueHeads: null,
     dims: [1, values.length],
     value: Float32Array.from(values),
     gradient: new Float32Array(values.length),

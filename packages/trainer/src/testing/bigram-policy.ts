@@ -31,6 +31,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   hasFusedLinears: false,
   hasAttentionBias: false,
   hasSinks: false,
+  hasOutputGate: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',
@@ -43,6 +44,7 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
   unrotatedPeriod: null,
   experts: null,
   convolution: null,
+  deltaNet: null,
 };
 
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };

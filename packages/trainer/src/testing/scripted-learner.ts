@@ -136,7 +136,16 @@ function freshTable(): LoraTensor {
   const random = seededRandom(7);
   const value = Float32Array.from({ length: SIZE * SIZE }, () => 2 * random() - 1);
   const gradient = new Float32Array(SIZE * SIZE);
-  return { name: 'layers.0.q.a', layer: 0, linear: 'q', half: 'a', dims: [SIZE, SIZE], value, gradient };
+  return {
+    name: 'layers.0.q.a',
+    layer: 0,
+    linear: 'q',
+    half: 'a',
+    valueHeads: null,
+    dims: [SIZE, SIZE],
+    value,
+    gradient,
+  };
 }
 
 /** Start of the log-odds after the source of a trained token. */

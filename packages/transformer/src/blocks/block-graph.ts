@@ -10,6 +10,10 @@
  *   convolution input  x → norm → b, c, x (+ LoRA), u = b ∘ x
  *   convolution        outside the graphs: c ∘ Σ w ∘ u over the last tokens → o
  *
+ * A gated delta net (Qwen3.5) has the same two with other contents: the graph ends with the product of the linear layers.
+ *
+ * With an output gate, q has one after each head, and `output` multiplies o by its sigmoid first.
+ *
  * A block with experts ends after the second norm; the experts are graphs of their own, and the caller adds their
  * outputs: a token's experts are known only then.
  *
@@ -47,7 +51,13 @@ import {
   transpose,
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
-import { addsPlainOutputs, numRotated, queryKeyNormWidth, type Architecture } from '../model/architecture.ts';
+import {
+  addsPlainOutputs,
+  numRotated,
+  queryKeyNormWidth,
+  queryWidth,
+  type Architecture,
+} from '../model/architecture.ts';
 import { expertDims, type ExpertMatrix } from '../model/experts.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, outputProjection, ProjectionName } from '../model/projections.ts';
@@ -70,6 +80,8 @@ export const expertBiasName = (matrix: ExpertMatrix) => `${matrix}.bias`;
 export const inputNormName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 /** RMS norm of the output of attention or feed-forward. */
 export const outputNormName = (of: 'attention' | 'feedForward') => `${of}.outputNorm`;
+/** Gate of the outputs of attention [T, heads·D]. */
+export const OUTPUT_GATE_NAME = 'outputGate';
 export const queryKeyNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
 /** Addend of a product, with adapters `outside`. */
@@ -113,10 +125,12 @@ export class BlockGraph {
     return this.#adapters;
   }
 
-  /** Graph x [T, H], cos and sin [T, rotated dimensions / 2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
+  /**
+   * Graph x [T, H], cos and sin [T, rotated dimensions / 2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D],
+   * and the output gate [T, heads·D] if there is one.
+   */
   attentionInput(): Outputs {
-    const { q, k, v } = this.#attentionInput();
-    return { q, k, v };
+    return headsOf(this.#attentionInput());
   }
 
   /**
@@ -154,8 +168,17 @@ export class BlockGraph {
 
   /** Like {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as in {@link attentionInput}. */
   rotated(): Outputs {
-    const { q, k, v } = this.#rotated(input('qkv', ['T', projectionDims(this.#architecture, 'qkv').out]));
-    return { q, k, v };
+    return headsOf(this.#rotated(input('qkv', ['T', projectionDims(this.#architecture, 'qkv').out])));
+  }
+
+  /** Like {@link normalised}: o and the output gate [T, heads·D] → gated [T, heads·D]. */
+  gatedOutput(): Outputs {
+    return { gated: this.#gatedOutput(input('o', ['T', queryWidth(this.#architecture)])).gated };
+  }
+
+  #gatedOutput(o: Value) {
+    const gate = input(OUTPUT_GATE_NAME, o.shape);
+    return { gate, gated: mul(o, sigmoid(gate)) };
   }
 
   /** Like {@link normalised}: gate and up [T, F] → activated [T, F]. @param width of gate and up */
@@ -175,13 +198,15 @@ export class BlockGraph {
   }
 
   /**
-   * Graph that also takes ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapters of q,
+   * Graph that also takes ∂q, ∂k, ∂v, ∂gate (if there is one) and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapters of q,
    * k, v.
    */
   attentionInputBackward(wantsInputGradient: boolean): Outputs {
-    const { x, q, k, v, parts, projected } = this.#attentionInput();
-    const seeds = new Map([q, k, v].map((value, index) => [value, input(gradientName('qkv'[index]!), value.shape)]));
-    const dy = concat(gradients(seeds, parts));
+    const { x, parts, projected, ...all } = this.#attentionInput();
+    const seeds = new Map(
+      Object.entries(headsOf(all)).map(([name, value]) => [value, input(gradientName(name), value.shape)]),
+    );
+    const dy = this.#joined(gradients(seeds, parts));
     const outputs: Record<string, Value> = {};
     const [dx] = this.#backward(
       new Map([[projected.outputs.qkv!, dy]]),
@@ -193,16 +218,17 @@ export class BlockGraph {
     return outputs;
   }
 
-  /** Graph x [T, H] → b, c and x of a convolution [T, 3H], and u = b ∘ x [T, H]. */
-  convolutionInput(): { bcx: Value; u: Value } {
+  /** Graph x [T, H] → b, c and x of a convolution [T, 3H], and u = b ∘ x [T, H]; or the products of a gated delta net. */
+  convolutionInput(): Outputs {
     const bcx = this.#convolutionInput().projected.outputs.convIn!;
+    if (this.#architecture.deltaNet !== null) return { bcx };
     const { hiddenSize: width } = this.#architecture;
     const part = (start: number) => slice(bcx, start, start + width);
     const { b, x } = convolutionParts(width);
     return { bcx, u: mul(part(b), part(x)) };
   }
 
-  /** Graph that also takes ∂bcx [T, 3H] and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapter. */
+  /** Graph that also takes ∂bcx and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapter. */
   convolutionInputBackward(wantsInputGradient: boolean): Outputs {
     const { x, projected } = this.#convolutionInput();
     const bcx = projected.outputs.convIn!;
@@ -227,17 +253,32 @@ export class BlockGraph {
     const { numHeads, numKvHeads, headSize, rotatedSize, hasAttentionBias, attentionScale } = this.#architecture;
     let y = product;
     if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
-    const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
+    const { hasOutputGate } = this.#architecture;
+    const widths = [(hasOutputGate ? 2 : 1) * numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
     const starts = [0, widths[0]!, widths[0]! + widths[1]!];
-    const parts = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
+    const [first, ...keys] = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
+    const pairs = hasOutputGate ? reshape(first!, ['T', numHeads, 2 * headSize]) : null;
+    const ofHeads = (start: number) => reshape(slice(pairs!, start, start + headSize), ['T', numHeads * headSize]);
+    const gate = pairs === null ? null : ofHeads(headSize);
+    const parts = gate === null ? [first!, ...keys] : [ofHeads(0), gate, ...keys];
     const table = (name: string) => input(name, ['T', numRotated(this.#architecture) / 2]);
     const rotated = (part: Value, heads: number) =>
       rope(reshape(part, [1, 'T', heads * headSize]), table('cos'), table('sin'), rotatedSize === null ? null : heads);
     const q = this.#normaliseHeads('q', parts[0]!, numHeads);
-    const k = this.#normaliseHeads('k', parts[1]!, numKvHeads);
+    const k = this.#normaliseHeads('k', keys[0]!, numKvHeads);
     // Attention itself scales by 1 / √D.
     const scaled = attentionScale === null ? q : mul(q, constant(attentionScale * Math.sqrt(headSize)));
-    return { q: rotated(scaled, numHeads), k: rotated(k, numKvHeads), v: parts[2]!, parts };
+    return { q: rotated(scaled, numHeads), k: rotated(k, numKvHeads), v: keys[1]!, gate, parts };
+  }
+
+  /** Inverse of the division of the product into q, an output gate after each head if there is one, k and v. */
+  #joined(parts: readonly Value[]): Value {
+    const { numHeads, headSize, hasOutputGate } = this.#architecture;
+    if (!hasOutputGate) return concat(parts);
+    const [q, gate, ...keys] = parts.map((part, index) =>
+      index < 2 ? reshape(part, ['T', numHeads, headSize]) : part,
+    );
+    return concat([reshape(concat([q!, gate!]), ['T', 2 * numHeads * headSize]), ...keys]);
   }
 
   #normaliseHeads(linear: 'q' | 'k', x: Value, heads: number): Value {
@@ -324,7 +365,7 @@ export class BlockGraph {
   }
 
   /**
-   * Graph x [T, H], o [T, heads·D] → y [T, H], and the values that backward can start from: x2 (after attention)
+   * Graph x [T, H], o [T, heads·D], and the output gate if there is one → y [T, H], and the values that backward can start from: x2 (after attention)
    * [T, H], gate and up [T, F].
    *
    * @param of product of o. Default: that of attention
@@ -335,24 +376,33 @@ export class BlockGraph {
   }
 
   /**
-   * Graph o, saved x2, gate, up, and ∂y → ∂o, ∂x (only of the residual path) and the gradients of the adapters of
-   * o, gate, up, down.
+   * Graph o, saved x2, gate, up, and ∂y → ∂o, ∂x (only of the residual path), the gradient of the output gate if there
+   * is one, and the gradients of the adapters of o, gate, up, down.
    */
   outputBackward(of: OutputProjection = 'o'): Outputs {
-    const { x, o, y, projected } = this.#output(of);
+    const { x, o, outputGate, y, projected } = this.#output(of);
     const outputs: Record<string, Value> = {};
-    const [dx, dO] = this.#backward(new Map([[y, input(gradientName('y'), y.shape)]]), [x, o], projected, outputs);
-    return { [gradientName('x')]: dx!, [gradientName('o')]: dO!, ...outputs };
+    const sources = [x, o, ...(outputGate === null ? [] : [outputGate])];
+    const seeds = new Map([[y, input(gradientName('y'), y.shape)]]);
+    const [dx, dO, dGate] = this.#backward(seeds, sources, projected, outputs);
+    return {
+      [gradientName('x')]: dx!,
+      [gradientName('o')]: dO!,
+      ...(dGate !== undefined && { [gradientName(OUTPUT_GATE_NAME)]: dGate }),
+      ...outputs,
+    };
   }
 
   #attended(of: OutputProjection = 'o') {
     const isPlain = addsPlainOutputs(this.#architecture);
     const x = input('x', ['T', this.#architecture.hiddenSize]);
     const o = input('o', ['T', projectionDims(this.#architecture, of).in]);
-    const fromAttention = this.#project(o, of, isPlain ? x : null);
+    const isGated = this.#architecture.hasOutputGate && of === 'o';
+    const { gate: outputGate, gated } = isGated ? this.#gatedOutput(o) : { gate: null, gated: o };
+    const fromAttention = this.#project(gated, of, isPlain ? x : null);
     const attended = this.#biasedOutput(fromAttention.outputs[of]!);
     const x2 = saved('x2', isPlain ? attended : this.#outputSum(x, attended, outputNormName('attention')));
-    return { x, o, x2, h: this.#normalise(x2, 'feedForward'), isPlain, fromAttention };
+    return { x, o, outputGate, x2, h: this.#normalise(x2, 'feedForward'), isPlain, fromAttention };
   }
 
   /**
@@ -443,14 +493,14 @@ export class BlockGraph {
   }
 
   #output(of: OutputProjection) {
-    const { x, o, x2, h, isPlain, fromAttention } = this.#attended(of);
+    const { x, o, outputGate, x2, h, isPlain, fromAttention } = this.#attended(of);
     const wide = this.#project(h, 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);
     const back = this.#project(this.#gated(gate, up), 'down', isPlain ? x2 : null);
     const added = back.outputs.down!;
     const y = isPlain ? added : this.#outputSum(x2, added, outputNormName('feedForward'));
-    return { x, o, x2, gate, up, y, projected: [fromAttention, wide, back] };
+    return { x, o, outputGate, x2, gate, up, y, projected: [fromAttention, wide, back] };
   }
 
   /**
@@ -534,3 +584,16 @@ export class BlockGraph {
     return norms.before ? rmsNorm(x, input(inputNormName(of), [x.shape.at(-1)!]), rmsEpsilon) : x;
   }
 }
+
+/** Outputs of the first graph of a block with attention. */
+const headsOf = ({
+  q,
+  k,
+  v,
+  gate,
+}: Readonly<Record<'q' | 'k' | 'v', Value>> & { readonly gate: Value | null }): Outputs => ({
+  q,
+  k,
+  v,
+  ...(gate === null ? {} : { [OUTPUT_GATE_NAME]: gate }),
+});

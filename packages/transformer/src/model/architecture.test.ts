@@ -29,10 +29,47 @@ test.each<[TinyName, string]>([
   ['qwen3moe', 'blk.0.ffn_gate.weight'],
   ['granitemoe', 'blk.1.ffn_up.weight'],
   ['gpt-oss', 'blk.1.ffn_down.weight'],
+  ['qwen35', 'blk.0.attn_k.weight'],
+  ['qwen35', 'blk.2.ssm_out.weight'],
 ])('a %s model with %s is refused: the block has other parts', (name, tensor) => {
   expect(() => read(TINY_ARCHITECTURES[name], (tensors) => [...tensors, added(tensor)])).toThrow(
     `this ${name} model has the tensor "${tensor}", which training does not support there`,
   );
+});
+
+test('blocks that predict further tokens are skipped', () => {
+  const { qwen35 } = TINY_ARCHITECTURES;
+  const path = join(directory, 'predicts.gguf');
+  const metadata = {
+    ...architectureMetadata(qwen35),
+    'qwen35.block_count': { u32: 5 },
+    'qwen35.nextn_predict_layers': { u32: 1 },
+  };
+  writeGguf(path, metadata, [
+    ...tinyTensors(qwen35),
+    added('blk.4.nextn.eh_proj.weight'),
+    added('blk.4.attn_q.weight'),
+  ]);
+  using file = GgufFile.open(path);
+  expect(readArchitecture(file)).toEqual({ ...qwen35, rmsEpsilon: Math.fround(qwen35.rmsEpsilon) });
+});
+
+test('files of newer converters list the layers without attention', () => {
+  const { qwen35 } = TINY_ARCHITECTURES;
+  const path = join(directory, 'listed.gguf');
+  const listed = (layers: readonly number[]) => {
+    const values = Array.from({ length: 5 }, (_, layer) => layers.includes(layer));
+    const metadata = {
+      ...architectureMetadata(qwen35),
+      'qwen35.full_attention_interval': { u32: 7 },
+      'qwen35.attention.recurrent_layers': { array: { type: 'bool' as const, values } },
+    };
+    writeGguf(path, metadata, tinyTensors(qwen35));
+    using file = GgufFile.open(path);
+    return readArchitecture(file);
+  };
+  expect(listed([0, 1, 3, 4]).deltaNet).toEqual(qwen35.deltaNet);
+  expect(() => listed([0, 2, 3])).toThrow('has the tensor "blk.1.attn_qkv.weight"');
 });
 
 const withDenseBlock = (name: TinyName): Architecture => {

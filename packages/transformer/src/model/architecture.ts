@@ -21,11 +21,19 @@ import {
   ROUTER_BIAS,
   ROUTER_TENSOR,
 } from './experts.ts';
-import { CONVOLUTION_LINEAR_NAMES, DEFAULT_LORA_CONFIG, FUSED_LINEAR_NAMES, LINEAR_NAMES } from './lora-config.ts';
+import {
+  CONVOLUTION_LINEAR_NAMES,
+  DEFAULT_LORA_CONFIG,
+  DELTA_LINEAR_NAMES,
+  FUSED_LINEAR_NAMES,
+  LINEAR_NAMES,
+} from './lora-config.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { ggufLinear } from './gguf-linears.ts';
+import { DELTA_TENSORS, type DeltaNet, deltaSizes } from './gated-delta-net.ts';
+import { hasAttention, layerMixer, type LayerMixer } from './layer-mixer.ts';
 import { numberSetting } from './number-setting.ts';
-import { type Convolution, CONVOLUTION_TENSOR, hasConvolution, MAX_CONVOLUTION_SIZE } from './short-convolution.ts';
+import { type Convolution, CONVOLUTION_TENSOR, MAX_CONVOLUTION_SIZE } from './short-convolution.ts';
 
 /** Layers that see only the last tokens, in a period of layers; the others see all earlier tokens. */
 export interface WindowedLayers {
@@ -86,6 +94,8 @@ export interface Architecture {
   readonly hasAttentionBias: boolean;
   /** True if the attention output has a bias, and each head a sink: a score that takes weight and has no value (gpt-oss). */
   readonly hasSinks: boolean;
+  /** True if q has a gate after each head, and outputs of attention are multiplied by its sigmoid (Qwen3.5). */
+  readonly hasOutputGate: boolean;
   /** Columns of q and k that one RMS norm before rope spans: a head (Qwen 3) or all (OLMo 2); null without norms. */
   readonly queryKeyNorm: Family['queryKeyNorm'] | null;
   /**
@@ -109,8 +119,10 @@ export interface Architecture {
   readonly unrotatedPeriod: number | null;
   /** Null: all layers have one feed-forward. */
   readonly experts: Experts | null;
-  /** Null: all layers have attention. */
+  /** Convolutions instead of attention in some layers; null: none. */
   readonly convolution: Convolution | null;
+  /** Gated delta nets instead of attention in some layers; null: none. */
+  readonly deltaNet: DeltaNet | null;
 }
 
 const DEFAULT_ROPE_BASE = 10_000;
@@ -150,9 +162,8 @@ export const linearsByLayer = (
 export const linearsIn = (architecture: LinearTraits, layer: number): readonly LinearName[] => {
   if (expertsIn(architecture, layer) !== null) return ATTENTION_LINEAR_NAMES;
   const all = linearsOfDense(architecture);
-  if (architecture.convolution === null) return all;
-  const absent = hasConvolution(architecture, layer) ? ATTENTION_ONLY : CONVOLUTION_ONLY;
-  return all.filter((linear) => !absent.includes(linear));
+  const own = layerMixer(architecture, layer);
+  return all.filter((linear) => (MIXERS_OF[linear] ?? own) === own);
 };
 
 /** Those of one block in its file. Experts are none of them. */
@@ -161,15 +172,29 @@ export const storedLinears = (architecture: LinearTraits, layer: number): readon
     ? linearsOfDense(architecture)
     : linearsIn(architecture, layer);
 
-type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts' | 'convolution'>;
+type LinearTraits = Pick<Architecture, 'hasFusedLinears' | 'experts' | 'convolution' | 'deltaNet'>;
 
 const ATTENTION_LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o'];
-/** Those that a block with a convolution lacks, and those that only such a block has. */
-const ATTENTION_ONLY: readonly LinearName[] = ['q', 'k', 'v', 'out'];
-const CONVOLUTION_ONLY: readonly LinearName[] = ['convIn', 'convOut'];
+/** Those that only blocks with one mixer have. */
+const MIXERS_OF: Readonly<Partial<Record<LinearName, LayerMixer>>> = {
+  q: 'attention',
+  k: 'attention',
+  v: 'attention',
+  qkv: 'attention',
+  o: 'attention',
+  out: 'attention',
+  convIn: 'convolution',
+  convOut: 'convolution',
+  deltaQkv: 'deltaNet',
+  deltaZ: 'deltaNet',
+  deltaB: 'deltaNet',
+  deltaA: 'deltaNet',
+  deltaOut: 'deltaNet',
+};
 
-const linearsOfDense = ({ hasFusedLinears, convolution }: LinearTraits): readonly LinearName[] => {
+const linearsOfDense = ({ hasFusedLinears, convolution, deltaNet }: LinearTraits): readonly LinearName[] => {
   if (convolution !== null) return CONVOLUTION_LINEAR_NAMES;
+  if (deltaNet !== null) return DELTA_LINEAR_NAMES;
   return hasFusedLinears ? FUSED_LINEAR_NAMES : LINEAR_NAMES;
 };
 
@@ -229,7 +254,10 @@ export function readArchitecture(file: ModelFile): Architecture {
     return value === 0 ? null : value;
   };
   const hiddenSize = size('embedding_length');
-  const numLayers = size('block_count');
+  // Blocks that predict further tokens come last, and are not computed.
+  const numLayers = size('block_count') - (family.hasDeltaNets ? (optional('nextn_predict_layers') ?? 0) : 0);
+  if (!Number.isSafeInteger(numLayers) || numLayers < 1)
+    throw unsupported(`${name}.nextn_predict_layers leaves ${numLayers} blocks, expected at least 1`);
   // Lists are made per block, so limit them by the file's tensors.
   if (numLayers > file.tensors.size)
     throw unsupported(`${name}.block_count is ${numLayers}, and the model file has ${file.tensors.size} tensors`);
@@ -268,8 +296,11 @@ export function readArchitecture(file: ModelFile): Architecture {
     throw unsupported(
       `${numHeads} heads of ${headSize} with a hidden size of ${hiddenSize} are not supported with convolutions`,
     );
-  const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter(
-    (layer) => !hasConvolution({ convolution }, layer),
+  const deltaNet = family.hasDeltaNets
+    ? { ...readDeltaNet(name, size), layers: readRecurrentLayers(file, name, numLayers, size) }
+    : null;
+  const withAttention = Array.from({ length: numLayers }, (_, layer) => layer).filter((layer) =>
+    hasAttention({ convolution, deltaNet }, layer),
   );
   const isUnrotated = family.ropeIsOptional && file.metadata.get(`${name}.rope.scaling.finetuned`) === false;
   const architecture: Architecture = {
@@ -290,6 +321,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     hasFusedLinears: family.hasFusedLinears,
     hasAttentionBias: !family.hasFusedLinears && hasInEveryBlock(file, withAttention, ATTENTION_BIASES),
     hasSinks: family.hasSinks,
+    hasOutputGate: family.hasDeltaNets,
     queryKeyNorm:
       !family.hasFusedLinears && hasInEveryBlock(file, withAttention, QUERY_KEY_NORMS) ? family.queryKeyNorm : null,
     hasInterleavedHeads: family.hasInterleavedHeads,
@@ -307,6 +339,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     unrotatedPeriod: isUnrotated ? 1 : family.unrotatedPeriod,
     experts,
     convolution,
+    deltaNet,
   };
   refuseOtherTensors(file, architecture);
   refuseOtherShapes(file, architecture);
@@ -331,6 +364,61 @@ function readHeadsByLayer(
     );
   return { numKvHeads, withoutAttention: [...counts.keys()].filter((layer) => counts[layer] === 0) };
 }
+
+/** The last of each so many layers has attention. */
+const ATTENTION_INTERVAL = 'full_attention_interval';
+const DEFAULT_ATTENTION_INTERVAL = 4;
+const RECURRENT_LAYERS = 'attention.recurrent_layers';
+/** As many heads as a real model has several times over: arrays are made for each. */
+const MAX_DELTA_SIZE = 4096;
+
+function readDeltaNet(name: string, size: (key: string, otherwise?: number) => number): Omit<DeltaNet, 'layers'> {
+  const limited = (key: string, most: number): number => {
+    const value = size(key);
+    if (value > most) throw unsupported(`${name}.${key} is ${value}, expected at most ${most}`);
+    return value;
+  };
+  const numValueHeads = limited('ssm.time_step_rank', MAX_DELTA_SIZE);
+  const numKeyHeads = limited('ssm.group_count', MAX_DELTA_SIZE);
+  if (numValueHeads % numKeyHeads !== 0)
+    throw unsupported(`${numValueHeads} value heads cannot share ${numKeyHeads} key heads evenly`);
+  const keySize = limited('ssm.state_size', MAX_DELTA_SIZE);
+  const inner = size('ssm.inner_size');
+  const valueSize = inner / numValueHeads;
+  // llama.cpp has square states only.
+  if (valueSize !== keySize)
+    throw unsupported(
+      `${name}.ssm.inner_size is ${inner}: ${numValueHeads} value heads of ${keySize}, the size of a key head, are supported`,
+    );
+  return {
+    numKeyHeads,
+    numValueHeads,
+    keySize,
+    valueSize,
+    convolutionSize: limited('ssm.conv_kernel', MAX_CONVOLUTION_SIZE),
+  };
+}
+
+/** Older files have only the interval of layers with attention. */
+function readRecurrentLayers(
+  { metadata }: ModelFile,
+  name: string,
+  numLayers: number,
+  size: (key: string, otherwise?: number) => number,
+): number[] {
+  const stated = metadata.get(`${name}.${RECURRENT_LAYERS}`);
+  if (stated === undefined) return layersBetween(size(ATTENTION_INTERVAL, DEFAULT_ATTENTION_INTERVAL), numLayers);
+  const isList = Array.isArray(stated) && stated.length >= numLayers && stated.every((one) => typeof one === 'boolean');
+  if (!isList)
+    throw unsupported(
+      `${name}.${RECURRENT_LAYERS} must be true or false for each of ${numLayers} layers, got ${shown(stated)}`,
+    );
+  return Array.from({ length: numLayers }, (_, layer) => layer).filter((layer) => stated[layer]);
+}
+
+/** All but the last of each so many layers. */
+export const layersBetween = (interval: number, numLayers: number): number[] =>
+  Array.from({ length: numLayers }, (_, layer) => layer).filter((layer) => (layer + 1) % interval !== 0);
 
 /** Reads the rope scale like llama.cpp: linear by default, and a factor of 0 or none is 1. */
 function readRopeScale(type: GgufValue | undefined, optional: (key: string) => number | undefined): number {
@@ -480,13 +568,14 @@ export function periodOf(isWindowed: readonly unknown[], numLayers: number): num
 function tensorsOfBlock(architecture: Architecture, layer: number): string[] {
   const { name, hasAttentionBias, hasSinks, queryKeyNorm } = architecture;
   const experts = expertsIn(architecture, layer);
-  const isConvolution = hasConvolution(architecture, layer);
+  const mixer = layerMixer(architecture, layer);
   const linears = storedLinears(architecture, layer).map((linear) => ggufLinear(architecture, layer, linear));
   return [
     ...[...normTensors(FAMILIES[name]!), ...linears].map((part) => `${part}.weight`),
-    ...(isConvolution ? [CONVOLUTION_TENSOR] : []),
-    ...(hasAttentionBias && !isConvolution ? ATTENTION_BIASES : []),
-    ...(queryKeyNorm !== null && !isConvolution ? QUERY_KEY_NORMS : []),
+    ...(mixer === 'convolution' ? [CONVOLUTION_TENSOR] : []),
+    ...(mixer === 'deltaNet' ? Object.values(DELTA_TENSORS) : []),
+    ...(hasAttentionBias && mixer === 'attention' ? ATTENTION_BIASES : []),
+    ...(queryKeyNorm !== null && mixer === 'attention' ? QUERY_KEY_NORMS : []),
     ...(hasSinks ? [SINKS_TENSOR, OUTPUT_BIAS] : []),
     ...(experts === null ? [] : [ROUTER_TENSOR, ...Object.values(EXPERT_TENSORS)]),
     ...(experts?.hasBiases === true ? [ROUTER_BIAS, ...Object.values(EXPERT_BIASES)] : []),
@@ -494,17 +583,18 @@ function tensorsOfBlock(architecture: Architecture, layer: number): string[] {
 }
 
 /** A file with other tensors computes something else. */
-function refuseOtherTensors({ tensors }: ModelFile, architecture: Architecture): void {
+function refuseOtherTensors({ tensors, metadata }: ModelFile, architecture: Architecture): void {
   const { name, numLayers } = architecture;
   const family = FAMILIES[name]!;
   const needed = [
     family.outputNorm,
     ...Array.from({ length: numLayers }, (_, layer) => tensorsOfBlock(architecture, layer)).flat(),
   ];
-  const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
-  if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
+  const numBlocks = numLayers + numSkippedBlocks(metadata, architecture);
+  const beyond = tensors.keys().find((tensor) => blockOf(tensor) >= numBlocks);
+  if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numBlocks} blocks`);
   const known = new Set([...needed, ...tensorsOutsideBlocks(family)]);
-  const unknown = tensors.keys().find((tensor) => !known.has(tensor));
+  const unknown = tensors.keys().find((tensor) => !known.has(tensor) && blockOf(tensor) < numLayers);
   if (unknown !== undefined)
     throw unsupported(
       `this ${name} model has the tensor ${shown(unknown)}, which training does not support there (mixture of experts, for example)`,
@@ -513,9 +603,15 @@ function refuseOtherTensors({ tensors }: ModelFile, architecture: Architecture):
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
 }
 
+const blockOf = (tensor: string): number => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0);
+
+/** Last blocks of a file, which predict further tokens. */
+const numSkippedBlocks = (metadata: ModelFile['metadata'], { name, deltaNet }: Architecture): number =>
+  deltaNet === null ? 0 : Number(metadata.get(`${name}.nextn_predict_layers`) ?? 0);
+
 /** Refuses a tensor whose numbers would be read at wrong places. */
 function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
-  const { hiddenSize, vocabSize, numLayers, name, convolution } = architecture;
+  const { hiddenSize, vocabSize, numLayers, name, convolution, deltaNet } = architecture;
   const check = (tensor: string, needed: readonly number[]): void => {
     const dims = tensors.get(tensor)?.dims;
     if (dims !== undefined && dims.join() !== needed.join())
@@ -536,6 +632,9 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
       check(`${tensor}.bias`, [dims.out]);
     }
     if (convolution !== null) check(`${prefix}${CONVOLUTION_TENSOR}`, [convolution.size, hiddenSize]);
+    if (deltaNet !== null)
+      for (const [part, dims] of Object.entries(deltaDims(deltaNet)))
+        check(`${prefix}${DELTA_TENSORS[part as keyof typeof DELTA_TENSORS]}`, dims);
     check(`${prefix}${SINKS_TENSOR}`, [architecture.numHeads]);
     check(`${prefix}${OUTPUT_BIAS}`, [hiddenSize]);
     if (architecture.experts === null) continue;
@@ -550,18 +649,33 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   }
 }
 
+/** Dims of the vectors of a layer in GGUF. */
+const deltaDims = (net: DeltaNet): Readonly<Record<keyof typeof DELTA_TENSORS, readonly number[]>> => ({
+  convolution: [net.convolutionSize, deltaSizes(net).channels],
+  decay: [net.numValueHeads],
+  step: [net.numValueHeads],
+  norm: [net.valueSize],
+});
+
 /** Length of the norm of q or k. */
 export const queryKeyNormWidth = (architecture: Architecture, linear: 'q' | 'k'): number =>
   architecture.queryKeyNorm === 'projection' ? linearDims(architecture, linear).out : architecture.headSize;
 
+/** Columns of the queries of all heads, and of the outputs of attention. */
+export const queryWidth = ({ numHeads, headSize }: Pick<Architecture, 'numHeads' | 'headSize'>): number =>
+  numHeads * headSize;
+
 /** Sizes that decide the linear layers of a block. */
-export type BlockSizes = Pick<Architecture, 'hiddenSize' | 'feedForwardSize' | 'numHeads' | 'numKvHeads' | 'headSize'>;
+export type BlockSizes = Pick<
+  Architecture,
+  'hiddenSize' | 'feedForwardSize' | 'numHeads' | 'numKvHeads' | 'headSize' | 'hasOutputGate' | 'deltaNet'
+>;
 
 export function linearDims(sizes: BlockSizes, linear: LinearName): { in: number; out: number } {
-  const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize } = sizes;
+  const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize, hasOutputGate, deltaNet } = sizes;
   switch (linear) {
     case 'q':
-      return { in: hiddenSize, out: numHeads * headSize };
+      return { in: hiddenSize, out: (hasOutputGate ? 2 : 1) * numHeads * headSize };
     case 'k':
     case 'v':
       return { in: hiddenSize, out: numKvHeads * headSize };
@@ -574,6 +688,15 @@ export function linearDims(sizes: BlockSizes, linear: LinearName): { in: number;
       return { in: hiddenSize, out: 3 * hiddenSize };
     case 'convOut':
       return { in: hiddenSize, out: hiddenSize };
+    case 'deltaQkv':
+      return { in: hiddenSize, out: deltaSizes(deltaNet!).channels };
+    case 'deltaZ':
+      return { in: hiddenSize, out: deltaSizes(deltaNet!).values };
+    case 'deltaB':
+    case 'deltaA':
+      return { in: hiddenSize, out: deltaNet!.numValueHeads };
+    case 'deltaOut':
+      return { in: deltaSizes(deltaNet!).values, out: hiddenSize };
     case 'gate':
     case 'up':
     case 'w1':

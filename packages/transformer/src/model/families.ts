@@ -43,6 +43,8 @@ export interface Family {
   readonly hasExperts: boolean;
   /** True if some layers have a short convolution instead of attention, and the linear layers of LFM2. */
   readonly hasConvolutions: boolean;
+  /** True if some layers have a gated delta net instead of attention, and the others an output gate. */
+  readonly hasDeltaNets: boolean;
   /** Tensor of the norm before the head. */
   readonly outputNorm: string;
   /** Settings that a file may have in addition to those of all architectures. */
@@ -67,6 +69,7 @@ const LLAMA: Family = {
   hasSinks: false,
   hasExperts: false,
   hasConvolutions: false,
+  hasDeltaNets: false,
   outputNorm: 'output_norm.weight',
   settings: [],
 };
@@ -139,6 +142,25 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     hasConvolutions: true,
     outputNorm: 'token_embd_norm.weight',
     settings: ['shortconv.l_cache'],
+  },
+  // Sections of rope are for images: text has one position in all of them.
+  qwen35: {
+    ...LLAMA,
+    hasInterleavedHeads: false,
+    feedForwardNorm: 'post_attention_norm',
+    ropeIsPartial: true,
+    hasDeltaNets: true,
+    settings: [
+      'attention.recurrent_layers',
+      'full_attention_interval',
+      'nextn_predict_layers',
+      'rope.dimension_sections',
+      'ssm.conv_kernel',
+      'ssm.group_count',
+      'ssm.inner_size',
+      'ssm.state_size',
+      'ssm.time_step_rank',
+    ],
   },
   // OLMo 3 has windows, OLMo 2 has none.
   olmo2: {

@@ -1,7 +1,7 @@
 /**
  * Linear layers that can have an adapter. A fused layer (Phi-3) has the rows of several: `qkv` those of q, k and v,
  * `gateUp` those of gate and up. LFM2 has `out` for o, `w1`, `w3` and `w2` for gate, up and down, and in layers with a
- * convolution `convIn` and `convOut`.
+ * convolution `convIn` and `convOut`. Layers with a gated delta net have `deltaQkv` … `deltaOut`.
  */
 export type LinearName =
   | 'q'
@@ -9,9 +9,14 @@ export type LinearName =
   | 'v'
   | 'qkv'
   | 'convIn'
+  | 'deltaQkv'
+  | 'deltaZ'
+  | 'deltaB'
+  | 'deltaA'
   | 'o'
   | 'out'
   | 'convOut'
+  | 'deltaOut'
   | 'gate'
   | 'up'
   | 'gateUp'
@@ -36,6 +41,21 @@ export const CONVOLUTION_LINEAR_NAMES: readonly LinearName[] = [
   'w3',
   'w2',
 ];
+/** Those of the blocks of a model with gated delta nets: some have q, k, v and o, the others those of the delta net. */
+export const DELTA_LINEAR_NAMES: readonly LinearName[] = [
+  'q',
+  'k',
+  'v',
+  'deltaQkv',
+  'deltaZ',
+  'deltaB',
+  'deltaA',
+  'o',
+  'deltaOut',
+  'gate',
+  'up',
+  'down',
+];
 /** Those of blocks of any family. */
 export const ALL_LINEAR_NAMES: readonly LinearName[] = [
   'q',
@@ -43,9 +63,14 @@ export const ALL_LINEAR_NAMES: readonly LinearName[] = [
   'v',
   'qkv',
   'convIn',
+  'deltaQkv',
+  'deltaZ',
+  'deltaB',
+  'deltaA',
   'o',
   'out',
   'convOut',
+  'deltaOut',
   'gate',
   'up',
   'gateUp',

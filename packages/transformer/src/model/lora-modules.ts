@@ -15,9 +15,14 @@ const PATHS: Readonly<Record<LinearName, string>> = {
   v: 'self_attn.v_proj',
   qkv: 'self_attn.qkv_proj',
   convIn: 'conv.in_proj',
+  deltaQkv: 'linear_attn.in_proj_qkv',
+  deltaZ: 'linear_attn.in_proj_z',
+  deltaB: 'linear_attn.in_proj_b',
+  deltaA: 'linear_attn.in_proj_a',
   o: 'self_attn.o_proj',
   out: 'self_attn.out_proj',
   convOut: 'conv.out_proj',
+  deltaOut: 'linear_attn.out_proj',
   gate: 'mlp.gate_proj',
   up: 'mlp.up_proj',
   gateUp: 'mlp.gate_up_proj',
@@ -36,7 +41,7 @@ export const targetModule = (linear: LinearName): string => PATHS[linear].split(
 /** Names of linear layers as in PEFT's `target_modules`, each once. */
 export const targetModules = (linears: readonly LinearName[]): string[] => [...new Set(linears.map(targetModule))];
 
-/** A module's part of a block's path: `self_attn`, `conv`, `mlp` or `feed_forward`. */
+/** A module's part of a block's path: `self_attn`, `conv`, `linear_attn`, `mlp` or `feed_forward`. */
 export const parentModule = (linear: LinearName): string => PATHS[linear].split('.')[0]!;
 
 export function scaleOf(rank: number, alpha: number, isRankStabilised = false): number {

@@ -1,12 +1,15 @@
 import type { Architecture } from './architecture.ts';
 import { type BlockSizes, linearDims } from './architecture.ts';
 import { expertsIn } from './experts.ts';
-import { hasConvolution } from './short-convolution.ts';
+import { hasAttention } from './layer-mixer.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { graphRank } from './lora-modules.ts';
 import { sharedFloats } from './workspace.ts';
 
-/** One matrix product of a block: linear layers with adjacent outputs. */
+/**
+ * One matrix product of a block: linear layers with adjacent outputs. `convIn` and `convOut` are those before and after
+ * a convolution or a gated delta net, instead of `qkv` and `o`.
+ */
 export type ProjectionName = 'qkv' | 'convIn' | 'o' | 'convOut' | 'gate' | 'up' | 'down';
 
 /** Inputs of the linear layers of a block. Their adapters' `a` are rows of one matrix. */
@@ -19,7 +22,7 @@ export interface LinearRows {
   readonly numRows: number;
 }
 
-type LinearLayout = 'separate' | 'fused' | 'convolution';
+type LinearLayout = 'separate' | 'fused' | 'convolution' | 'delta';
 
 /** Empty for a projection that no block has. */
 const LINEARS: Readonly<Record<LinearLayout, Readonly<Record<ProjectionName, readonly LinearName[]>>>> = {
@@ -34,14 +37,26 @@ const LINEARS: Readonly<Record<LinearLayout, Readonly<Record<ProjectionName, rea
     up: ['w3'],
     down: ['w2'],
   },
+  delta: {
+    qkv: ['q', 'k', 'v'],
+    convIn: ['deltaQkv', 'deltaZ', 'deltaB', 'deltaA'],
+    o: ['o'],
+    convOut: ['deltaOut'],
+    gate: ['gate'],
+    up: ['up'],
+    down: ['down'],
+  },
 };
 
 const LAYOUTS = Object.keys(LINEARS) as LinearLayout[];
 
-const layoutOf = ({ hasFusedLinears, convolution }: LayoutTraits): LinearLayout =>
-  convolution !== null ? 'convolution' : hasFusedLinears ? 'fused' : 'separate';
+function layoutOf({ hasFusedLinears, convolution, deltaNet }: LayoutTraits): LinearLayout {
+  if (convolution !== null) return 'convolution';
+  if (deltaNet !== null) return 'delta';
+  return hasFusedLinears ? 'fused' : 'separate';
+}
 
-type LayoutTraits = Pick<Architecture, 'hasFusedLinears' | 'convolution'>;
+type LayoutTraits = Pick<Architecture, 'hasFusedLinears' | 'convolution' | 'deltaNet'>;
 
 export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
   attention: ['qkv'],
@@ -55,12 +70,12 @@ export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
 export const PROJECTION_NAMES = Object.keys(LINEARS.separate) as ProjectionName[];
 export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
 
-/** A part of each product that a block has: of attention or a convolution, and without experts or next to them of a feed-forward. */
+/** A part of each product that a block has: of attention or what it has instead, and without experts or next to them of a feed-forward. */
 export type ByProjection<Part> = Readonly<Partial<Record<ProjectionName, Part>>>;
 
 /** Inputs of a block's linear layers, in its order. */
 export const inputsIn = (architecture: Architecture, layer: number): readonly InputName[] => [
-  ...(hasConvolution(architecture, layer) ? (['convIn', 'convOut'] as const) : (['attention', 'o'] as const)),
+  ...(hasAttention(architecture, layer) ? (['attention', 'o'] as const) : (['convIn', 'convOut'] as const)),
   ...(expertsIn(architecture, layer)?.hasSharedFeedForward !== false ? (['feedForward', 'down'] as const) : []),
 ];
 
@@ -73,9 +88,9 @@ export const projectionsOf = (architecture: Architecture): readonly ProjectionNa
   return PROJECTION_NAMES.filter((name) => layers.some((names) => names.includes(name)));
 };
 
-/** Product whose result is added to a block's input: of the outputs of attention, or of a convolution. */
+/** Product whose result is added to a block's input: of the outputs of attention, or of what it has instead. */
 export const outputProjection = (architecture: Architecture, layer: number): 'o' | 'convOut' =>
-  hasConvolution(architecture, layer) ? 'convOut' : 'o';
+  hasAttention(architecture, layer) ? 'o' : 'convOut';
 
 export const byProjection = <Part>(
   names: readonly ProjectionName[],

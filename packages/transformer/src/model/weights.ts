@@ -12,7 +12,9 @@ import {
   ROUTER_TENSOR,
 } from './experts.ts';
 import { FAMILIES } from './families.ts';
-import { CONVOLUTION_TENSOR, hasConvolution } from './short-convolution.ts';
+import { DELTA_TENSORS, type DeltaVectors } from './gated-delta-net.ts';
+import { layerMixer } from './layer-mixer.ts';
+import { CONVOLUTION_TENSOR } from './short-convolution.ts';
 import { fileMatrices, type FileMatrix } from './file-matrix.ts';
 import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS, ggufLinear } from './gguf-linears.ts';
@@ -43,8 +45,10 @@ export interface BlockVectors {
   readonly sinks: Float32Array | null;
   /** Norms of q and k, as long as `queryKeyNormWidth`; null without them. */
   readonly queryKeyNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
-  /** Weights of a convolution [size, H], in shared memory; null: the block has attention. */
+  /** Weights of a convolution [size, H], in shared memory; null: the block has none. */
   readonly convolution: Float32Array | null;
+  /** Null: the block has no gated delta net. */
+  readonly deltaNet: DeltaVectors | null;
 }
 
 /** [H] each. */
@@ -205,26 +209,35 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
     return { attention: read(`${attention}.weight`), feedForward: read(`${feedForward}.weight`) };
   };
   const bias = (linear: LinearName) => inHalves(read(`${GGUF_LINEARS[linear]}.bias`), linear, architecture, 1);
-  const isConvolution = hasConvolution(architecture, layer);
+  const mixer = layerMixer(architecture, layer);
   return {
     normsBefore: norms('before'),
     normsAfter: norms('after'),
-    bias: architecture.hasAttentionBias && !isConvolution ? joined(ATTENTION.map(bias)) : null,
+    bias: architecture.hasAttentionBias && mixer === 'attention' ? joined(ATTENTION.map(bias)) : null,
     outputBias: architecture.hasSinks ? read(OUTPUT_BIAS) : null,
     sinks: architecture.hasSinks ? read(SINKS_TENSOR) : null,
     queryKeyNorms:
-      architecture.queryKeyNorm === null || isConvolution
+      architecture.queryKeyNorm === null || mixer !== 'attention'
         ? null
         : { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') },
-    convolution: isConvolution ? bySize(read(CONVOLUTION_TENSOR), architecture) : null,
+    convolution: mixer === 'convolution' ? bySize(read(CONVOLUTION_TENSOR), architecture.convolution!.size) : null,
+    deltaNet:
+      mixer === 'deltaNet'
+        ? {
+            convolution: bySize(read(DELTA_TENSORS.convolution), architecture.deltaNet!.convolutionSize),
+            decay: shared(read(DELTA_TENSORS.decay)),
+            step: shared(read(DELTA_TENSORS.step)),
+            norm: shared(read(DELTA_TENSORS.norm)),
+          }
+        : null,
   };
 }
 
-/** [H, size] of a file as [size, H]. */
-function bySize(weights: Float32Array, { hiddenSize, convolution }: Architecture): Float32Array {
-  const { size } = convolution!;
+/** [channels, size] of a file as [size, channels]. */
+function bySize(weights: Float32Array, size: number): Float32Array {
   const result = sharedFloats(weights.length);
-  for (let i = 0; i < weights.length; i++) result[(i % size) * hiddenSize + Math.floor(i / size)] = weights[i]!;
+  const channels = weights.length / size;
+  for (let i = 0; i < weights.length; i++) result[(i % size) * channels + Math.floor(i / size)] = weights[i]!;
   return result;
 }
 
@@ -325,6 +338,12 @@ export function wideMatrices(
 function joined(parts: readonly Float32Array[]): Float32Array {
   const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   parts.reduce((at, part) => (result.set(part, at), at + part.length), 0);
+  return result;
+}
+
+function shared(values: Float32Array): Float32Array {
+  const result = sharedFloats(values.length);
+  result.set(values);
   return result;
 }
 

@@ -2,6 +2,7 @@
 export {
   architectureMetadata,
   LLAMA_CPP_ARCHITECTURES,
+  TORCH_NAMES,
   TINY_ARCHITECTURES,
   type TinyName,
   TINY_CHAT_TEMPLATE,

@@ -1,4 +1,5 @@
 import { layerKind, type Architecture } from '../model/architecture.ts';
+import { deltaSizes } from '../model/gated-delta-net.ts';
 import { projectionDims, type ProjectionName } from '../model/projections.ts';
 import type { BlockWeights, ExpertWeights, ModelWeights } from '../model/weights.ts';
 
@@ -27,6 +28,7 @@ export function plainLogprobs(
   const norm = (x: Vector, weight: Vector) => rmsNorm(x, weight, rmsEpsilon);
   const caches = Array.from({ length: numLayers }, (): { k: number[]; v: number[] }[] => []);
   const inputs = Array.from({ length: numLayers }, (): number[][] => []);
+  const states = Array.from({ length: numLayers }, (): number[][][] => []);
   return tokenIds.map((id, position) => {
     let x = Array.from(weights.embedding.subarray(id * H, (id + 1) * H), (value) => value * embeddingScale);
     const normOr = (row: number[], weight: Float32Array | undefined) =>
@@ -37,17 +39,27 @@ export function plainLogprobs(
       const scaled = (row: number[]) => row.map((value) => value * architecture.residualScale);
       const h = normOr(x, normsBefore?.attention);
       const mixed = () => {
-        const [q, k, v] = attentionInput(architecture, weights, block, { layer, position, qkv: linear('qkv', h) });
+        const { q, k, v, gate } = attentionInput(architecture, weights, block, {
+          layer,
+          position,
+          qkv: linear('qkv', h),
+        });
         caches[layer]!.push({ k, v });
         const { window } = architecture;
         const isWindowed = layerKind(architecture, layer) === 'windowed';
         const seen = isWindowed ? caches[layer]!.slice(-window!.tokens) : caches[layer]!;
-        return plus(linear('o', attend(architecture, { q, seen, sinks: block.sinks })), block.outputBias);
+        const o = attend(architecture, { q, seen, sinks: block.sinks });
+        const gated = gate === null ? o : o.map((value, i) => value / (1 + Math.exp(-gate[i]!)));
+        return plus(linear('o', gated), block.outputBias);
       };
-      const attended =
-        block.convolution === null
-          ? mixed()
-          : linear('convOut', convolved(block.convolution, linear('convIn', h), inputs[layer]!));
+      const instead = () =>
+        block.deltaNet === null
+          ? convolved(block.convolution!, linear('convIn', h), inputs[layer]!)
+          : deltaOutput(architecture, block.deltaNet, linear('convIn', h), {
+              inputs: inputs[layer]!,
+              states: states[layer]!,
+            });
+      const attended = block.convolution === null && block.deltaNet === null ? mixed() : linear('convOut', instead());
       x = sum(x, scaled(normOr(attended, normsAfter?.attention)));
       const h2 = normOr(x, normsBefore?.feedForward);
       const activate = architecture.activation === 'gelu' ? gelu : (g: number) => g / (1 + Math.exp(-g));
@@ -82,6 +94,50 @@ function convolved(weights: Float32Array, bcx: number[], inputs: number[][]): nu
     );
     return c * products.reduce((a, b) => a + b);
   });
+}
+
+/** Straight from the formulas, without memory layouts: one matrix [keySize][valueSize] per value head. */
+function deltaOutput(
+  { deltaNet, rmsEpsilon }: Architecture,
+  { convolution, decay, step, norm }: NonNullable<BlockWeights['deltaNet']>,
+  products: number[],
+  past: { readonly inputs: number[][]; readonly states: number[][][] },
+): number[] {
+  const { numKeyHeads, numValueHeads, keySize, valueSize, convolutionSize } = deltaNet!;
+  const { channels } = deltaSizes(deltaNet!);
+  const silu = (x: number) => x / (1 + Math.exp(-x));
+  past.inputs.push(products.slice(0, channels));
+  const mixed = Array.from({ length: channels }, (_, channel) =>
+    silu(
+      Array.from(
+        { length: convolutionSize },
+        (__, ago) =>
+          convolution[(convolutionSize - 1 - ago) * channels + channel]! * (past.inputs.at(-1 - ago)?.[channel] ?? 0),
+      ).reduce((a, b) => a + b),
+    ),
+  );
+  const unit = (x: number[]) => x.map((value) => value / Math.sqrt(dot(x, x) + 1e-6));
+  const [values, gates] = [numKeyHeads * keySize * 2, channels + numValueHeads * valueSize];
+  return Array.from({ length: numValueHeads }, (_, head) => {
+    const from = (head % numKeyHeads) * keySize;
+    const q = unit(mixed.slice(from, from + keySize)).map((value) => value / Math.sqrt(keySize));
+    const k = unit(mixed.slice(numKeyHeads * keySize + from, numKeyHeads * keySize + from + keySize));
+    const v = mixed.slice(values + head * valueSize, values + (head + 1) * valueSize);
+    const z = products.slice(channels + head * valueSize, channels + (head + 1) * valueSize);
+    const beta = 1 / (1 + Math.exp(-products[gates + head]!));
+    const alpha = Math.exp(
+      decay[head]! * Math.log(1 + Math.exp(products[gates + numValueHeads + head]! + step[head]!)),
+    );
+    const before = past.states[head] ?? k.map(() => v.map(() => 0));
+    const decayed = before.map((row) => row.map((value) => alpha * value));
+    const wrong = v.map(
+      (value, i) => beta * (value - k.reduce((total, key, row) => total + key * decayed[row]![i]!, 0)),
+    );
+    const state = decayed.map((row, r) => row.map((value, i) => value + k[r]! * wrong[i]!));
+    past.states[head] = state;
+    const o = v.map((__, i) => q.reduce((total, query, row) => total + query * state[row]![i]!, 0));
+    return rmsNorm(o, norm, rmsEpsilon).map((value, i) => value * silu(z[i]!));
+  }).flat();
 }
 
 function plainClampedGate(gate: number, up: number): number {
@@ -141,7 +197,7 @@ function attentionInput(
   { ropeFactors }: ModelWeights,
   { bias, queryKeyNorms }: BlockWeights,
   { layer, position, qkv }: { readonly layer: number; readonly position: number; readonly qkv: number[] },
-): [q: number[], k: number[], v: number[]] {
+): Readonly<Record<'q' | 'k' | 'v', number[]>> & { readonly gate: number[] | null } {
   const { numHeads, numKvHeads, headSize: D, rmsEpsilon, ropeScale, window, yarn } = architecture;
   const { ropeBase, longRope, rotatedSize } = architecture;
   const R = rotatedSize ?? D;
@@ -173,12 +229,16 @@ function attentionInput(
       });
     }).flat();
   };
-  const [endOfQ, endOfK] = [numHeads * D, (numHeads + numKvHeads) * D];
-  return [
-    rotated(y.slice(0, endOfQ), queryKeyNorms?.q),
-    rotated(y.slice(endOfQ, endOfK), queryKeyNorms?.k),
-    y.slice(endOfK),
-  ];
+  const endOfQ = (architecture.hasOutputGate ? 2 : 1) * numHeads * D;
+  const endOfK = endOfQ + numKvHeads * D;
+  const ofHeads = (first: number) =>
+    Array.from({ length: numHeads }, (_, head) => y.slice(2 * head * D + first, 2 * head * D + first + D)).flat();
+  return {
+    q: rotated(architecture.hasOutputGate ? ofHeads(0) : y.slice(0, endOfQ), queryKeyNorms?.q),
+    k: rotated(y.slice(endOfQ, endOfK), queryKeyNorms?.k),
+    v: y.slice(endOfK),
+    gate: architecture.hasOutputGate ? ofHeads(D) : null,
+  };
 }
 
 /** The paper's ramp over rotations per context, between whole pairs. */

@@ -19,6 +19,7 @@ import { FAMILIES, type Family } from '../model/families.ts';
 import { PROJECTION_NAMES, projectionParts } from '../model/projections.ts';
 import type { ExpertWeights } from '../model/weights.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
+import { DELTA_TENSORS, type DeltaNet, type DeltaVectors, deltaSizes } from '../model/gated-delta-net.ts';
 import { CONVOLUTION_TENSOR, hasConvolution } from '../model/short-convolution.ts';
 import { normTensorsOf, OUTPUT_BIAS, ROPE_FACTORS, SINKS_TENSOR } from '../model/architecture-limits.ts';
 import { ggufLinear } from '../model/gguf-linears.ts';
@@ -92,6 +93,7 @@ export type TinyName =
   | 'qwen3moe'
   | 'granitemoe'
   | 'lfm2'
+  | 'qwen35'
   | 'gpt-oss';
 
 /** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
@@ -166,6 +168,21 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     hasInterleavedHeads: false,
     convolution: { size: 3, layers: [0, 1, 3] },
   },
+  qwen35: {
+    ...TINY_ARCHITECTURE,
+    name: 'qwen35',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    // llama.cpp takes this epsilon for normalised q and k, too, which is the same in real models.
+    rmsEpsilon: 1e-6,
+    // The third layer has attention, the last one has none.
+    numLayers: 4,
+    headSize: 16,
+    rotatedSize: 8,
+    queryKeyNorm: 'head',
+    hasInterleavedHeads: false,
+    hasOutputGate: true,
+    deltaNet: { numKeyHeads: 2, numValueHeads: 4, keySize: 8, valueSize: 8, convolutionSize: 4, layers: [0, 1, 3] },
+  },
   'gpt-oss': {
     ...TINY_ARCHITECTURE,
     name: 'gpt-oss',
@@ -182,6 +199,14 @@ export const TINY_ARCHITECTURES: Readonly<Record<TinyName, Architecture>> = {
     experts: { ...EXPERTS, hasBiases: true },
   },
 };
+
+/**
+ * Those that are compared with PyTorch: Qwen3.5 only if its Python has transformers 5 (TRAINYARD_TEST_TRANSFORMERS=5),
+ * and then no other.
+ */
+export const TORCH_NAMES = (Object.keys(TINY_ARCHITECTURES) as TinyName[]).filter(
+  (name) => (name === 'qwen35') === (process.env['TRAINYARD_TEST_TRANSFORMERS'] === '5'),
+);
 
 /** Those that llama.cpp computes: it has no windows for llama and phi3 files. */
 export const LLAMA_CPP_ARCHITECTURES: Readonly<Record<string, Architecture>> = Object.fromEntries(
@@ -225,6 +250,7 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
     [`${a.name}.attention.head_count`]: { u32: a.numHeads },
     [`${a.name}.attention.head_count_kv`]: a.convolution === null ? { u32: a.numKvHeads } : headsByLayer(a),
     ...(a.convolution === null ? {} : { [`${a.name}.shortconv.l_cache`]: { u32: a.convolution.size } }),
+    ...(a.deltaNet === null ? {} : deltaMetadata(a.name, a.deltaNet)),
     [`${a.name}.attention.key_length`]: { u32: a.headSize },
     [`${a.name}.attention.value_length`]: { u32: a.headSize },
     [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
@@ -267,6 +293,19 @@ export function architectureMetadata(a: Architecture): Record<string, GgufWritab
           [`${a.name}.rope.scaling.yarn_beta_fast`]: a.yarn.betaFast,
           [`${a.name}.rope.scaling.yarn_beta_slow`]: a.yarn.betaSlow,
         }),
+  };
+}
+
+function deltaMetadata(name: string, net: DeltaNet): Record<string, GgufWritableValue> {
+  const interval = [1, 2, 3, 4, 5].findIndex((layer) => !net.layers.includes(layer - 1)) + 1;
+  return {
+    [`${name}.ssm.conv_kernel`]: { u32: net.convolutionSize },
+    [`${name}.ssm.state_size`]: { u32: net.keySize },
+    [`${name}.ssm.group_count`]: { u32: net.numKeyHeads },
+    [`${name}.ssm.time_step_rank`]: { u32: net.numValueHeads },
+    [`${name}.ssm.inner_size`]: { u32: net.numValueHeads * net.valueSize },
+    [`${name}.full_attention_interval`]: { u32: interval },
+    [`${name}.rope.dimension_sections`]: { array: { type: 'i32', values: [2, 1, 1, 0] } },
   };
 }
 
@@ -348,6 +387,23 @@ function convolutionTensor(a: Architecture, prefix: string, weights: Float32Arra
   return { name: `${prefix}.${CONVOLUTION_TENSOR}`, dims: [size, a.hiddenSize], data };
 }
 
+function deltaTensors(a: Architecture, prefix: string, vectors: DeltaVectors): GgufTensorData[] {
+  const { convolutionSize: size, numValueHeads, valueSize } = a.deltaNet!;
+  const { channels } = deltaSizes(a.deltaNet!);
+  const bySize = vectors.convolution.map((_, i) => vectors.convolution[(i % size) * channels + Math.floor(i / size)]!);
+  const tensor = (part: keyof DeltaVectors, dims: readonly number[], data = vectors[part]): GgufTensorData => ({
+    name: `${prefix}.${DELTA_TENSORS[part]}`,
+    dims,
+    data,
+  });
+  return [
+    tensor('convolution', [size, channels], bySize),
+    tensor('decay', [numValueHeads]),
+    tensor('step', [numValueHeads]),
+    tensor('norm', [valueSize]),
+  ];
+}
+
 /** Random weights in the file layout of that architecture. */
 export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(seed));
@@ -403,6 +459,7 @@ export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTen
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),
         ...(block.convolution === null ? [] : [convolutionTensor(a, prefix, block.convolution)]),
+        ...(block.deltaNet === null ? [] : deltaTensors(a, prefix, block.deltaNet)),
         ...(block.experts === null ? [] : expertTensors(a, prefix, block.experts)),
       ];
     }),

@@ -3,7 +3,8 @@ import type { Architecture } from '../model/architecture.ts';
 import { defaultLora, linearDims, numRotated, queryKeyNormWidth } from '../model/architecture.ts';
 import { projectionDims } from '../model/projections.ts';
 import { expertDims, type ExpertMatrix, expertsIn } from '../model/experts.ts';
-import { hasConvolution } from '../model/short-convolution.ts';
+import { type DeltaVectors, deltaSizes } from '../model/gated-delta-net.ts';
+import { layerMixer } from '../model/layer-mixer.ts';
 import type { BlockWeights, ExpertWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
 import { sharedFloats } from '../model/workspace.ts';
@@ -26,6 +27,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   hasFusedLinears: false,
   hasAttentionBias: false,
   hasSinks: false,
+  hasOutputGate: false,
   queryKeyNorm: null,
   hasInterleavedHeads: true,
   activation: 'silu',
@@ -38,6 +40,7 @@ export const TINY_ARCHITECTURE: Architecture = {
   unrotatedPeriod: null,
   experts: null,
   convolution: null,
+  deltaNet: null,
 };
 
 export type Random = () => number;
@@ -78,6 +81,29 @@ function randomExperts(architecture: Architecture, random: Random): ExpertWeight
   };
 }
 
+/**
+ * Makes k resemble q, as training does: the output of unrelated ones is near 0, and its norm magnifies rounding.
+ *
+ * @param rows of q, then of k, in place @param length numbers of q
+ */
+function relate(rows: Float32Array, length: number): void {
+  for (let i = 0; i < length; i++) rows[length + i] = 0.8 * rows[i]! + 0.6 * rows[length + i]!;
+}
+
+/** States decay slowly in some heads and fast in others, as in real models. */
+function randomDeltaNet({ deltaNet }: Architecture, random: Random): DeltaVectors {
+  const { channels, k } = deltaSizes(deltaNet!);
+  const { numValueHeads, valueSize, convolutionSize } = deltaNet!;
+  const convolution = shared(randoms(random, convolutionSize * channels, 1));
+  for (let tap = 0; tap < convolutionSize; tap++) relate(convolution.subarray(tap * channels), k);
+  return {
+    convolution,
+    decay: shared(Float32Array.from({ length: numValueHeads }, () => -Math.exp(2 * random() - 2))),
+    step: shared(randoms(random, numValueHeads, 1)),
+    norm: shared(randoms(random, valueSize, 0.3, 1)),
+  };
+}
+
 export function tinyWeights(architecture: Architecture, random: Random): ModelWeights {
   const { vocabSize, hiddenSize, numLayers, queryKeyNorm } = architecture;
   const norm = (length: number) => randoms(random, length, 0.3, 1);
@@ -85,19 +111,23 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
     architecture.norms[place] ? { attention: norm(hiddenSize), feedForward: norm(hiddenSize) } : null;
   const ofQueries = (linear: 'q' | 'k') => norm(queryKeyNormWidth(architecture, linear));
   const block = (layer: number): BlockWeights => {
-    const isConvolution = hasConvolution(architecture, layer);
+    const mixer = layerMixer(architecture, layer);
     return {
       normsBefore: norms('before'),
       matrices: wideMatrices(architecture, { lora: defaultLora(architecture), layer }, ({ linear, numRows }) => {
         const { in: width } = linearDims(architecture, linear);
-        return randoms(random, width * numRows, 2 / Math.sqrt(width));
+        const rows = randoms(random, width * numRows, 2 / Math.sqrt(width));
+        if (linear === 'deltaQkv') relate(rows, width * deltaSizes(architecture.deltaNet!).k);
+        return rows;
       }),
       normsAfter: norms('after'),
       bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
       outputBias: architecture.hasSinks ? randoms(random, hiddenSize, 0.5) : null,
       sinks: architecture.hasSinks ? randoms(random, architecture.numHeads, 1) : null,
-      queryKeyNorms: queryKeyNorm === null || isConvolution ? null : { q: ofQueries('q'), k: ofQueries('k') },
-      convolution: isConvolution ? shared(randoms(random, architecture.convolution!.size * hiddenSize, 1)) : null,
+      queryKeyNorms: queryKeyNorm === null || mixer !== 'attention' ? null : { q: ofQueries('q'), k: ofQueries('k') },
+      convolution:
+        mixer === 'convolution' ? shared(randoms(random, architecture.convolution!.size * hiddenSize, 1)) : null,
+      deltaNet: mixer === 'deltaNet' ? randomDeltaNet(architecture, random) : null,
       experts: expertsIn(architecture, layer) === null ? null : randomExperts(architecture, random),
     };
   };

@@ -1,4 +1,4 @@
-import { FUSED_LINEAR_NAMES, LINEAR_NAMES } from '@trainyard/trainer';
+import { DELTA_LINEAR_NAMES, FUSED_LINEAR_NAMES, LINEAR_NAMES } from '@trainyard/trainer';
 import { expect, test } from 'vitest';
 
 import { RequestError } from '../../seams/faults/request-error.ts';
@@ -115,4 +115,29 @@ test.each([
   [PARTLY_DENSE, 'layers.0.mlp.up_proj'],
 ])('a path to a module that the layer has is taken: %o, %s', (base, key) => {
   expect(readLoraShape({ rank_pattern: { [key]: 4 } }, null, base).rankPattern).toEqual({ [key]: 4 });
+});
+
+test('a name that several families have means the linear layers of the base model, or all of them if it is not known', () => {
+  const delta = DELTA_LINEAR_NAMES.filter((name) => !['q', 'k', 'v', 'o'].includes(name));
+  const deltaNets = { id: 'qwen35', linearsByLayer: [delta, LINEAR_NAMES] };
+  const targetsOf = (base: Parameters<typeof readLoraShape>[2]) =>
+    readLoraShape({ targets: ['out_proj', 'q_proj'] }, null, base).targets;
+  expect(targetsOf(deltaNets)).toEqual(['q', 'deltaOut']);
+  expect(targetsOf(CONVOLUTIONS)).toEqual(['q', 'out', 'convOut']);
+  expect(targetsOf({ id: 'x', linearsByLayer: null })).toEqual(['q', 'out', 'convOut', 'deltaOut']);
+  const all = readLoraShape(null, null, deltaNets);
+  expect(toTargets(all.targets)).toEqual([
+    'q_proj',
+    'k_proj',
+    'v_proj',
+    'in_proj_qkv',
+    'in_proj_z',
+    'in_proj_b',
+    'in_proj_a',
+    'o_proj',
+    'out_proj',
+    'gate_proj',
+    'up_proj',
+    'down_proj',
+  ]);
 });

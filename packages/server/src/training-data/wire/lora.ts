@@ -11,6 +11,7 @@ import {
   ALL_LINEAR_NAMES,
   CONVOLUTION_LINEAR_NAMES,
   DEFAULT_LORA_CONFIG,
+  DELTA_LINEAR_NAMES,
   FUSED_LINEAR_NAMES,
   type LinearName,
   type ModulePattern,
@@ -86,7 +87,7 @@ export function contradictions(
   { owner, base }: { readonly owner: string; readonly base: Pick<BaseModel, 'linearsByLayer'> | null },
 ): ValidationItem[] {
   const targets = shape.targets as readonly LinearName[];
-  const families = [DEFAULT_LORA_CONFIG.targets, FUSED_LINEAR_NAMES, CONVOLUTION_LINEAR_NAMES];
+  const families = [DEFAULT_LORA_CONFIG.targets, FUSED_LINEAR_NAMES, CONVOLUTION_LINEAR_NAMES, DELTA_LINEAR_NAMES];
   const linears =
     linearsOf(base) ?? families.find((all) => targets.every((name) => all.includes(name))) ?? families[0]!;
   const patternOf = (name: 'rank_pattern' | 'alpha_pattern'): string | null =>
@@ -154,6 +155,7 @@ function refuseAbsentLayers(targets: readonly LinearName[], linears: readonly Li
 
 /**
  * In the order in which a block applies them, which is that of the adapter's files.
+ * Linear layers of different families share names: those of the base model are meant, if it has some.
  * @param linears all linear layers of a block
  */
 function readTargets(wire: LoraRequest['targets'], linears: readonly LinearName[]): readonly LinearName[] {
@@ -164,7 +166,9 @@ function readTargets(wire: LoraRequest['targets'], linears: readonly LinearName[
       { loc: ['body', 'lora', 'targets'], msg: 'Input should name each layer once', type: 'value_error' },
     ]);
   }
-  return ALL_LINEAR_NAMES.filter((name) => targets.includes(targetModule(name)));
+  const named = ALL_LINEAR_NAMES.filter((name) => targets.includes(targetModule(name)));
+  const known = targetModules(linears);
+  return named.filter((name) => linears.includes(name) || !known.includes(targetModule(name)));
 }
 
 export function toTargets(targets: readonly string[]): string[] {
