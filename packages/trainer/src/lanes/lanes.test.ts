@@ -79,7 +79,9 @@ test.each([
     const gate = { acquire: async () => void held++, release: () => void held--, isWanted: true };
     for (let round = 0; round < 3; round++) {
       lanes.begin((lane) => passOf(lane === failing));
-      await expect(lanes.run(steps, { gate })).rejects.toThrow("Cannot read properties of undefined (reading 'forward')");
+      await expect(lanes.run(steps, { gate })).rejects.toThrow(
+        "Cannot read properties of undefined (reading 'forward')",
+      );
       expect(held).toBe(0);
       lanes.begin(() => passOf(false));
       expect(await lanes.run(steps, { gate })).toEqual([]);
