@@ -4,15 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { DecoderBatch } from '../batch/decoder-batch.ts';
 import { PagedDecoder } from '../batch/paged-decoder.ts';
+import { apart, compute, inChunks, OTHERS, TOKENS, tokensOf, whole } from '../testing/sequence-runs.ts';
 import { STATE_INTERVAL } from './delta-states.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'delta-'));
 const path = join(directory, 'qwen35.gguf');
-const tokensOf = (length: number) => Array.from({ length }, (_, i) => (37 * i + 5) % 256);
-const TOKENS = tokensOf(40);
-const OTHERS = TOKENS.map((token) => (token + 91) % 256);
 const capacityTokens = 4 * STATE_INTERVAL;
 let decoder: PagedDecoder;
 beforeAll(() =>
@@ -24,60 +21,19 @@ beforeEach(() => {
 });
 afterEach(() => decoder.close());
 
-interface Piece {
-  readonly sequence: number;
-  readonly tokens: readonly number[];
-  readonly from: number;
-  readonly to: number;
-  /** First token whose logits are wanted. Default: the first. */
-  readonly wantsFrom?: number;
-  /** Token whose state is kept. Default: none. */
-  readonly keeps?: number;
-}
-
-/** Logits after each wanted token of the pieces, which are one batch. */
-function compute(...pieces: readonly Piece[]): Float32Array[][] {
-  const batch = new DecoderBatch(capacityTokens);
-  for (const { sequence, tokens, from, to, wantsFrom = 0, keeps } of pieces)
-    for (let position = from; position < to; position++)
-      batch.add({
-        token: tokens[position]!,
-        position,
-        sequence,
-        wantsLogits: position >= wantsFrom,
-        keepsState: position === keeps,
-      });
-  const rows = decoder.run(batch);
-  let row = 0;
-  return pieces.map(({ from, to, wantsFrom = 0 }) =>
-    Array.from({ length: to - Math.max(from, wantsFrom) }, () => rows.row(row++).slice()),
-  );
-}
-
-const whole = (sequence: number, tokens: readonly number[]): Float32Array[] =>
-  compute({ sequence, tokens, from: 0, to: tokens.length })[0]!;
-
 test('a prompt in chunks, token by token and next to another one has the logits of one batch', () => {
-  const expected = whole(0, TOKENS);
-  for (const size of [1, 2, 3, 16, 17]) {
-    decoder.forget(1, 0);
-    decoder.forget(2, 0);
-    for (let from = 0; from < TOKENS.length; from += size) {
-      const to = Math.min(from + size, TOKENS.length);
-      const [found] = compute({ sequence: 1, tokens: TOKENS, from, to }, { sequence: 2, tokens: OTHERS, from, to });
-      expect(found).toEqual(expected.slice(from, to));
-    }
-  }
+  const expected = whole(decoder, 0, TOKENS);
+  for (const size of [1, 2, 3, 16, 17]) expect(inChunks(decoder, size)).toEqual(expected);
 });
 
 test.each([1, 2, 3, 16, 17, 33])(
   'sequences that share their first %i tokens, which were kept, continue apart',
   (length) => {
     const mixed = [...TOKENS.slice(0, length), ...OTHERS.slice(length)];
-    const [expected, other] = [whole(0, TOKENS), whole(3, mixed)];
+    const [expected, other] = [whole(decoder, 0, TOKENS), whole(decoder, 3, mixed)];
     for (const sequence of [0, 3]) decoder.forget(sequence, 0);
     const to = TOKENS.length;
-    compute({ sequence: 0, tokens: TOKENS, from: 0, to, keeps: length - 1 });
+    compute(decoder, { sequence: 0, tokens: TOKENS, from: 0, to, keeps: length - 1 });
     expect([length + 1, length, length - 1].map((some) => decoder.shareableLength(0, some))).toEqual([
       length,
       length,
@@ -85,32 +41,27 @@ test.each([1, 2, 3, 16, 17, 33])(
     ]);
     decoder.share(0, 1, length);
     decoder.share(1, 2, length);
-    const found = compute(
-      { sequence: 1, tokens: mixed, from: length, to },
-      { sequence: 2, tokens: TOKENS, from: length, to },
-    );
+    const { found, own, copied } = apart(decoder, length, mixed);
     expect(found).toEqual([other.slice(length), expected.slice(length)]);
     // The first one did not change.
-    const next = { tokens: [...TOKENS, 7], from: to, to: to + 1 };
-    const [own, copied] = compute({ sequence: 0, ...next }, { sequence: 2, ...next });
     expect(copied).toEqual(own);
   },
 );
 
 test('the choices of a prompt start before its last token, in any chunks of the prompt, and others at its end', () => {
-  const expected = whole(3, TOKENS);
+  const expected = whole(decoder, 3, TOKENS);
   for (const chunk of [20, 19, 7]) {
     for (const sequence of [0, 1, 2]) decoder.forget(sequence, 0);
     for (let from = 0; from < 20; from += chunk)
-      compute({ sequence: 0, tokens: TOKENS, from, to: Math.min(20, from + chunk), wantsFrom: 19 });
-    compute({ sequence: 0, tokens: TOKENS, from: 20, to: 30 });
+      compute(decoder, { sequence: 0, tokens: TOKENS, from, to: Math.min(20, from + chunk), wantsFrom: 19 });
+    compute(decoder, { sequence: 0, tokens: TOKENS, from: 20, to: 30 });
     expect(decoder.shareableLength(0, 25)).toBe(19);
     expect(decoder.shareableLength(0, 30)).toBe(30);
     decoder.share(0, 1, 19);
-    expect(compute({ sequence: 1, tokens: TOKENS, from: 19, to: 40 })[0]).toEqual(expected.slice(19));
+    expect(compute(decoder, { sequence: 1, tokens: TOKENS, from: 19, to: 40 })[0]).toEqual(expected.slice(19));
     // A conversation goes on: its next prompt has a state of its own, the older one is gone.
     decoder.share(0, 2, 30);
-    compute({ sequence: 2, tokens: TOKENS, from: 30, to: 40, wantsFrom: 39 });
+    compute(decoder, { sequence: 2, tokens: TOKENS, from: 30, to: 40, wantsFrom: 39 });
     expect(decoder.shareableLength(2, 38)).toBe(0);
     expect(decoder.shareableLength(2, 39)).toBe(39);
   }
@@ -119,7 +70,7 @@ test('the choices of a prompt start before its last token, in any chunks of the 
 test('states are kept at intervals of a long prompt, for a longer and a shorter common part', () => {
   const tokens = tokensOf(2 * STATE_INTERVAL + 100);
   const end = tokens.length;
-  const expected = compute({ sequence: 0, tokens, from: 0, to: end, wantsFrom: end - 1 })[0];
+  const expected = compute(decoder, { sequence: 0, tokens, from: 0, to: end, wantsFrom: end - 1 })[0];
   for (const [common, length] of [
     [STATE_INTERVAL - 1, 0],
     [STATE_INTERVAL + 7, STATE_INTERVAL],
@@ -128,22 +79,22 @@ test('states are kept at intervals of a long prompt, for a longer and a shorter 
     expect(decoder.shareableLength(0, common)).toBe(length);
     if (length === 0) continue;
     decoder.share(0, 1, length);
-    expect(compute({ sequence: 1, tokens, from: length, to: end, wantsFrom: end - 1 })[0]).toEqual(expected);
+    expect(compute(decoder, { sequence: 1, tokens, from: length, to: end, wantsFrom: end - 1 })[0]).toEqual(expected);
     decoder.forget(1, 0);
   }
   expect(() => decoder.share(0, 2, 5)).toThrow('no state after 5 tokens of sequence 0');
 });
 
 test('a sequence goes back to a kept state, and a forgotten one leaves no trace', () => {
-  const expected = whole(0, TOKENS);
+  const expected = whole(decoder, 0, TOKENS);
   decoder.forget(0, 0);
-  compute({ sequence: 0, tokens: TOKENS, from: 0, to: 40, keeps: 17 });
+  compute(decoder, { sequence: 0, tokens: TOKENS, from: 0, to: 40, keeps: 17 });
   decoder.forget(0, 18);
-  compute({ sequence: 0, tokens: OTHERS, from: 18, to: 25 });
+  compute(decoder, { sequence: 0, tokens: OTHERS, from: 18, to: 25 });
   decoder.forget(0, 18);
-  expect(compute({ sequence: 0, tokens: TOKENS, from: 18, to: 40 })[0]).toEqual(expected.slice(18));
-  whole(1, OTHERS);
+  expect(compute(decoder, { sequence: 0, tokens: TOKENS, from: 18, to: 40 })[0]).toEqual(expected.slice(18));
+  whole(decoder, 1, OTHERS);
   decoder.forget(0, 0);
   decoder.forget(1, 0);
-  expect(whole(2, TOKENS)).toEqual(expected);
+  expect(whole(decoder, 2, TOKENS)).toEqual(expected);
 });
