@@ -10,16 +10,21 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
+import { hostOf } from './crowd/memory-watch.ts';
 import { machineLine, otherCores, processesBelow, sampleCpu, secondsOf, waitUntilQuiet } from './machine.ts';
 import { markdownTable } from './markdown-table.ts';
-import { median } from './percentile.ts';
 import { proportionalBytes } from './serving/local-process.ts';
+import { openClient } from './serving/server-under-test.ts';
+import { streamAnswer } from './serving/streamed-answer.ts';
+import { spread } from './three-digits.ts';
 
 const API_KEY = 'of-the-bench';
+const MODEL = 'default';
 const MAX_WAIT_MS = 60_000;
 
 interface Start {
@@ -55,10 +60,7 @@ for (let round = 0; round <= Number(values.rounds); round++) {
   }
 }
 const rows = [...starts].map(([checkout, all]) => {
-  const seconds = (of: (start: Start) => number): string => {
-    const found = all.map(of);
-    return `${median(found).toFixed(2)} (${Math.min(...found).toFixed(2)}–${Math.max(...found).toFixed(2)})`;
-  };
+  const seconds = (of: (start: Start) => number): string => spread(all.map(of));
   const sum = ({ idle }: Start): number => [...idle.values()].reduce((total, bytes) => total + bytes, 0);
   const typical = all.toSorted((a, b) => sum(a) - sum(b))[Math.floor(all.length / 2)]!;
   const parts = [...typical.idle].map(([name, bytes]) => `${name} ${Math.round(bytes / 1e6)}`).join(', ');
@@ -85,6 +87,7 @@ async function measured(checkout: string): Promise<Start> {
       ...process.env,
       TRAINYARD_DATA_DIR: dataDirectory,
       TRAINYARD_MODEL: defaultModelPath(),
+      TRAINYARD_MODEL_ID: MODEL,
       TRAINYARD_API_KEY: API_KEY,
       TRAINYARD_PORT: '0',
       TRAINYARD_DRAIN_GRACE_MS: '0',
@@ -97,7 +100,13 @@ async function measured(checkout: string): Promise<Start> {
   try {
     const url = await addressIn(service.stdout);
     const readySeconds = seconds();
-    await firstToken(url);
+    const work = {
+      model: MODEL,
+      messages: [{ role: 'user', content: 'Hello' } as const],
+      numTokens: 1,
+      logprobs: true,
+    };
+    await streamAnswer({ client: openClient(url, API_KEY) }, work);
     const tokenSeconds = seconds();
     const processorSeconds = secondsOf([service.pid!]);
     await delay(1000 * Number(values.idle));
@@ -108,9 +117,10 @@ async function measured(checkout: string): Promise<Start> {
   }
 }
 
-async function addressIn(output: NodeJS.ReadableStream): Promise<string> {
+async function addressIn(output: Readable): Promise<string> {
   let text = '';
-  for await (const part of output.setEncoding('utf8')) {
+  // Its further output is read and dropped: a closed pipe would end the service.
+  for await (const part of output.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     text += String(part);
     const url = /^URL\s+(\S+)$/m.exec(text)?.[1];
     if (url === undefined) continue;
@@ -120,28 +130,11 @@ async function addressIn(output: NodeJS.ReadableStream): Promise<string> {
   throw new Error(`the service ended before it printed its address:\n${text}`);
 }
 
-async function firstToken(url: string): Promise<void> {
-  const response = await fetch(`${url}/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }], max_tokens: 8, stream: true }),
-  });
-  if (!response.ok) throw new Error(`the chat was refused: ${await response.text()}`);
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const part of response.body!) {
-    text += decoder.decode(part, { stream: true });
-    if (/"content":"[^"]/.test(text)) return await response.body!.cancel().catch(() => {});
-  }
-  throw new Error(`the answer has no token:\n${text}`);
-}
-
 function memoryBelow(root: number): Map<string, number> {
   const found = new Map<string, number>();
   for (const pid of processesBelow([root])) {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    const host = words.map((word) => /([a-z]+)-host\.ts$/.exec(word)?.[1]).find((name) => name !== undefined);
-    const name = host ?? (words.some((word) => word.endsWith('/main.ts')) ? 'service' : 'npm');
+    const isService = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/main.ts\0');
+    const name = hostOf(pid) ?? (isService ? 'service' : 'npm');
     found.set(name, (found.get(name) ?? 0) + (proportionalBytes([pid]) ?? 0));
   }
   return found;

@@ -46,18 +46,23 @@ export class MemoryWatch {
       this.#seen.set(
         pid,
         known === undefined
-          ? { name: pid === this.#root ? 'service' : hostName(pid), first: bytes, peak: bytes, last: bytes }
+          ? {
+              name: pid === this.#root ? 'service' : (hostOf(pid) ?? `process ${pid}`),
+              first: bytes,
+              peak: bytes,
+              last: bytes,
+            }
           : { ...known, peak: Math.max(known.peak, bytes), last: bytes },
       );
     }
   }
 }
 
-/** `engine`, `trainer`, … for a host; the pid for another process. */
-function hostName(pid: number): string {
+/** `engine`, `trainer`, … for a host; null for another process. */
+export function hostOf(pid: number): string | null {
   try {
-    return /([a-z]+)-host\.ts/.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.[1] ?? `process ${pid}`;
+    return /([a-z]+)-host\.ts/.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.[1] ?? null;
   } catch {
-    return `process ${pid}`;
+    return null;
   }
 }

@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from '../machine.ts';
 import { markdownTable } from '../markdown-table.ts';
 import { median } from '../percentile.ts';
-import { threeDigits } from '../three-digits.ts';
+import { spread, threeDigits } from '../three-digits.ts';
 import { FULL, type LoopKind, type LoopStep, requireWork, SHORT } from './loop-work.ts';
 import { trainyardLoop } from './trainyard-loop.ts';
 import { trlLoop } from './trl-loop.ts';
@@ -118,10 +118,6 @@ function printTables(): void {
   for (const own of ours)
     for (const other of loops.filter((loop) => !ours.includes(loop)))
       console.log(`${own.name} is ${(totals(other) / totals(own)).toFixed(2)} times as fast as ${other.name}`);
-}
-
-function spread(totals_: readonly number[]): string {
-  return `${threeDigits(median(totals_))} (${threeDigits(Math.min(...totals_))}–${threeDigits(Math.max(...totals_))})`;
 }
 
 function refuse(message: string): never {

@@ -1,6 +1,6 @@
 import { markdownTable } from '../markdown-table.ts';
 import { median, percentile } from '../percentile.ts';
-import { threeDigits } from '../three-digits.ts';
+import { spread, threeDigits } from '../three-digits.ts';
 import type { Measurement } from './measure.ts';
 import type { Workload } from './workloads.ts';
 
@@ -85,7 +85,7 @@ function figureOf({ figure }: Pick<Workload, 'figure'>, outcome: Outcome | undef
   if (outcome === undefined) return '–';
   if (outcome.failure !== null) return `failed: ${outcome.failure.slice(0, 80).replaceAll('|', '\\|')}`;
   const read = figure === undefined ? tokensPerSecond : firstToken;
-  return spread(outcome.measurements.map(read));
+  return overRounds(outcome.measurements.map(read));
 }
 
 /** A server that uses a smaller share of the other's cores was not started for this machine. */
@@ -106,7 +106,7 @@ function ratio({ figure }: Pick<Workload, 'figure'>, first: Outcome | undefined,
     ([one, other]) => Math.abs(one.promptTokens - other.promptTokens) > MOST_OTHER_PROMPT_TOKENS * one.promptTokens,
   );
   if (unequal !== undefined) return `– (${unequal[0].promptTokens}, ${unequal[1].promptTokens} prompt tokens)`;
-  return spread(
+  return overRounds(
     pairs.map(([one, other]) =>
       figure === undefined ? one.tokensPerSecond / other.tokensPerSecond : firstToken(other) / firstToken(one),
     ),
@@ -135,9 +135,8 @@ const strangers = ({ otherCores }: Measurement): number => otherCores ?? 0;
 const tokensPerSecond = (measurement: Measurement): number => measurement.tokensPerSecond;
 const firstToken = ({ firstTokenMs }: Measurement): number => percentile(firstTokenMs, 0.5);
 
-/** Median, and the range of several rounds. */
-function spread(values: readonly number[]): string {
+/** The value of one round, or the spread of several. */
+function overRounds(values: readonly number[]): string {
   if (values.length === 0) return '–';
-  if (values.length === 1) return threeDigits(values[0]!);
-  return `${threeDigits(median(values))} (${threeDigits(Math.min(...values))}–${threeDigits(Math.max(...values))})`;
+  return values.length === 1 ? threeDigits(values[0]!) : spread(values);
 }

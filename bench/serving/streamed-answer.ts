@@ -33,7 +33,10 @@ const LEAST_SCORED = 0.9;
  * @throws {Error} if the server refuses, or returns another number of tokens than requested, which could not
  * be compared
  */
-export async function streamAnswer({ client, fields }: ServerUnderTest, work: ChatWork): Promise<StreamedAnswer> {
+export async function streamAnswer(
+  { client, fields }: Pick<ServerUnderTest, 'client' | 'fields'>,
+  work: ChatWork,
+): Promise<StreamedAnswer> {
   const { model, messages, numTokens, n = 1, logprobs = false } = work;
   const startedAt = performance.now();
   const lastAt = new Map<number, number>();
