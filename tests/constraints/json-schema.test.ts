@@ -157,7 +157,7 @@ const CASES: Readonly<Record<string, Case>> = {
 }; // prettier-ignore
 
 let constraints: Constraints;
-beforeAll(async () => {
+beforeAll(() => {
   constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());

@@ -10,7 +10,7 @@ import { expressions } from '../support/generated-expressions.ts';
 import { isValidBy } from '../support/schema-judge.ts';
 
 let constraints: Constraints;
-beforeAll(async () => {
+beforeAll(() => {
   constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());

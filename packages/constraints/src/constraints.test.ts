@@ -5,7 +5,7 @@ import type { ConstraintSpec, WhitespaceOption } from './contract/constraint-spe
 import { Constraints } from './constraints.ts';
 
 let constraints: Constraints;
-beforeAll(async () => {
+beforeAll(() => {
   constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());

@@ -3,7 +3,7 @@ import { allows, BYTES } from '../testing/byte-test-vocabulary.ts';
 import { Constraints } from '../constraints.ts';
 
 let constraints: Constraints;
-beforeAll(async () => {
+beforeAll(() => {
   constraints = new Constraints(BYTES);
 });
 afterAll(() => constraints.close());
