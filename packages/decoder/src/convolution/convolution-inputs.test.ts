@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { PagedDecoder } from '../batch/paged-decoder.ts';
-import { apart, compute, inChunks, OTHERS, TOKENS, whole } from '../testing/sequence-runs.ts';
+import { apart, compute, inChunks, OTHERS, TOKENS, whole } from '../batch/testing/sequence-runs.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'convolution-'));
 const path = join(directory, 'lfm2.gguf');

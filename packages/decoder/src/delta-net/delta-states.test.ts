@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { PagedDecoder } from '../batch/paged-decoder.ts';
-import { apart, compute, inChunks, OTHERS, TOKENS, tokensOf, whole } from '../testing/sequence-runs.ts';
+import { apart, compute, inChunks, OTHERS, TOKENS, tokensOf, whole } from '../batch/testing/sequence-runs.ts';
 import { STATE_INTERVAL } from './delta-states.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'delta-'));

@@ -1,5 +1,5 @@
-import { DecoderBatch } from '../batch/decoder-batch.ts';
-import type { PagedDecoder } from '../batch/paged-decoder.ts';
+import { DecoderBatch } from '../decoder-batch.ts';
+import type { PagedDecoder } from '../paged-decoder.ts';
 
 export const tokensOf = (length: number): number[] => Array.from({ length }, (_, i) => (37 * i + 5) % 256);
 export const TOKENS: readonly number[] = tokensOf(40);
