@@ -1,12 +1,12 @@
 export { KvFullError } from './contract/errors.ts';
 
-export { type DecoderWeights, PagedDecoder, type PagedDecoderOptions } from './batch/paged-decoder.ts';
+export { PagedDecoder, type PagedDecoderOptions } from './batch/paged-decoder.ts';
+export { type DecoderWeights, openWeights, weightBytes } from './batch/open-weights.ts';
 export { DecoderBatch } from './batch/decoder-batch.ts';
 export { DecoderAdapter } from './adapters/decoder-adapter.ts';
 export { DecoderGraphs } from './graphs/decoder-graphs.ts';
 export { hasBf16Steps } from './products/bf16-matrices.ts';
 export { StreamedMatrices } from './products/streamed-matrices.ts';
-export { QuantisedWeights } from './products/quantised-weights.ts';
 export { DeltaStates } from './delta-net/delta-states.ts';
 export { PagedAttention } from './attention/paged-attention.ts';
 export { HEAD_GRANULARITY } from './attention/page-format.ts';

@@ -20,6 +20,8 @@ export interface BlockRows {
   readonly mixed: Readonly<Record<ReturnType<typeof outputProjection>, Rows>>;
   readonly activated: Rows;
   readonly sums: Readonly<Record<ProjectionName, Rows>>;
+  /** Places of products that only the next step reads. */
+  readonly products: Readonly<Record<'qkv' | 'convIn' | 'gate' | 'up', Rows>>;
   /** No adapter adds to the sums: they start with the residual or 0 and are only read. */
   readonly isPlain: boolean;
 }
@@ -54,17 +56,18 @@ export class BlockBuffers {
     const [x, x2] = [rows('x'), rows('x2')];
     const zeros = (name: Name) => rows(name, this.#zeros);
     const [o, down] = this.#addsPlain ? [x, x2] : [zeros('oSum'), zeros('down')];
-    const [qkv, convIn, oSum] = [rows('qkv'), rows('convIn'), rows('oSum')];
+    const products = { qkv: rows('qkv'), convIn: rows('convIn'), gate: rows('gate'), up: rows('up') };
+    const oSum = rows('oSum');
     const sums = isPlain
       ? { qkv: zeros('qkv'), convIn: zeros('convIn'), o, convOut: o, gate: zeros('gate'), up: zeros('up'), down }
-      : { qkv, convIn, o: oSum, convOut: oSum, gate: rows('gate'), up: rows('up'), down: rows('down') };
+      : { ...products, o: oSum, convOut: oSum, down: rows('down') };
     const mixed = (width: number): Rows => ({
       data: this.#buffers.mixed.subarray(0, numRows * width),
       dims: [numRows, width],
     });
     const { o: ofAttention, convOut } = this.#mixedWidths;
     const inputs = { o: mixed(ofAttention), convOut: mixed(convOut) };
-    return { x, x2, h: rows('h'), mixed: inputs, activated: rows('activated'), sums, isPlain };
+    return { x, x2, h: rows('h'), mixed: inputs, activated: rows('activated'), sums, products, isPlain };
   }
 }
 

@@ -1,5 +1,5 @@
 import { computedRows, GgufFile } from '@trainyard/native';
-import type { Bf16Library, InstructionSet } from '@trainyard/native';
+import type { InstructionSet } from '@trainyard/native';
 import {
   addsPlainOutputs,
   embedTokens,
@@ -14,7 +14,7 @@ import {
   ropeTables,
   UnsupportedModelError,
 } from '@trainyard/transformer';
-import type { Architecture, LayerKind, RopeTables, WeightsMode } from '@trainyard/transformer';
+import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
@@ -31,10 +31,11 @@ import { FlatLogits } from '../logits/flat-logits.ts';
 import { DecoderMemory } from '../memory/decoder-memory.ts';
 import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { ExpandedProducts } from '../products/expanded-products.ts';
-import { QuantisedProducts } from '../products/quantised-products.ts';
-import { QuantisedWeights } from '../products/quantised-weights.ts';
-import { productInstructions } from '../products/same-product-bits.ts';
+import { PackedMatrices } from '../packed/packed-matrices.ts';
+import { PackedProducts } from '../packed/packed-products.ts';
+import { PackedWeights } from '../packed/packed-weights.ts';
 import { StreamedMatrices } from '../products/streamed-matrices.ts';
+import { WASM_FORMATS } from '../packed/weight-formats.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
@@ -42,25 +43,18 @@ import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { ExpertSteps } from './expert-steps.ts';
 import { GraphSteps } from './graph-steps.ts';
+import { type DecoderWeights, openWeights, type WeightsOptions } from './open-weights.ts';
 import { ProductSteps } from './product-steps.ts';
 import { type StepPart, StepTimes } from './step-times.ts';
 
-export interface PagedDecoderOptions extends Pick<
-  PagedAttentionSizes,
-  'capacityTokens' | 'maxSequences' | 'numThreads'
-> {
+export interface PagedDecoderOptions
+  extends WeightsOptions, Pick<PagedAttentionSizes, 'capacityTokens' | 'maxSequences'> {
   readonly batchTokens: number;
   /**
    * Memory for adapter factors, bytes; adapters that do not fit together take turns. Default 2 GiB, committed when
    * touched.
    */
   readonly adapterBytes?: number;
-  /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
-  readonly bf16?: Bf16Library | null;
-  /** `streamed`: matrices stay in the file, with the same bits, and many rows are slower. Default `resident`. */
-  readonly weights?: WeightsMode;
-  /** Uses the kernels in C if they give the bits of those in WebAssembly. Default true. */
-  readonly usesNativeKernels?: boolean;
   /** Clock of {@link PagedDecoder.partMs}, ms. Default: wall time. */
   readonly clock?: () => number;
 }
@@ -70,14 +64,15 @@ type RopeFeeds = Readonly<Record<LayerKind, Feeds>>;
 export type ExpertObserver = (layer: number, chosen: Int32Array) => void;
 
 const ADAPTERS_PER_BATCH = 64;
-/** Rows of a batch by quantised weights: above it the graphs' products are as fast, or expanding streamed weights. */
-const MAX_QUANTISED_ROWS = { native: 32, resident: 4, streamed: 32 } as const;
+/**
+ * Rows of a batch that WebAssembly computes by packed weights: above it, the graphs' products are as fast, or those by
+ * streamed weights.
+ */
+const MAX_PACKED_ROWS = { resident: 4, streamed: 32 } as const;
 /** Rows whose bits are compared, more than the registers of a kernel hold. */
 const COMPARED_ROWS = 13;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 const KEPT_LOGIT_ROWS = 64;
-
-export type DecoderWeights = DecoderGraphs | Bf16Matrices | StreamedMatrices;
 
 /**
  * A decoder on the trainer's graphs, with the same expressions and library. Keys and values are float32 in
@@ -108,9 +103,9 @@ export class PagedDecoder {
   readonly #steps: BlockSteps;
   /** Null: all layers are dense. */
   readonly #experts: ExpertSteps | null;
-  /** Steps for batches of few rows; null if only the graphs compute. */
-  #byQuantised: BlockSteps | null = null;
-  readonly #maxQuantisedRows: number;
+  /** Steps for batches of few rows; null if all batches are computed the same way. */
+  #few: BlockSteps | null = null;
+  readonly #maxFewRows: number;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   /** Output gate of a layer [rows, heads · D]; empty without one. */
@@ -132,13 +127,10 @@ export class PagedDecoder {
     const file = opened.use(GgufFile.open(path));
     const architecture = readArchitecture(file);
     const contextLength = Math.min(contextLimit(file), options.capacityTokens);
-    const { bf16 = null } = options;
-    const weights = openWeights(file, architecture, options);
+    const { weights, keepsFile } = openWeights(file, architecture, options);
     try {
-      const quantised = bf16 === null ? file : null;
-      const decoder = new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, quantised });
-      // Streamed weights own the file.
-      if (weights instanceof StreamedMatrices) opened.move();
+      const decoder = new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, packed: file });
+      if (keepsFile) opened.move();
       return decoder;
     } catch (error) {
       weights.close();
@@ -149,8 +141,8 @@ export class PagedDecoder {
   /**
    * @param weights may serve several decoders, one at a time
    * @param options.ownsWeights closes them with the decoder. Default false
-   * @param options.quantised file from which batches of few rows read quantised weights. Default null: the graphs
-   * compute these too
+   * @param options.packed file whose weights are packed for batches of few rows in WebAssembly, if kernels in C do not
+   * compute. Default null: all batches are computed alike
    * @throws {RangeError} if one layer's keys and values exceed the size of a memory
    */
   constructor(
@@ -158,14 +150,14 @@ export class PagedDecoder {
     options: Omit<PagedDecoderOptions, 'bf16' | 'weights'> & {
       readonly contextLength: number;
       readonly ownsWeights?: boolean;
-      readonly quantised?: GgufFile | null;
+      readonly packed?: GgufFile | null;
     },
   ) {
     const { parts } = weights;
     const { architecture } = parts;
     const { numHeads, numKvHeads, headSize, numLayers, vocabSize } = architecture;
     const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads } = options;
-    const { ownsWeights = false, quantised = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
+    const { ownsWeights = false, packed = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
     const { usesNativeKernels = true } = options;
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
@@ -208,40 +200,39 @@ export class PagedDecoder {
     this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#outputGate = new Float32Array(architecture.hasOutputGate ? batchTokens * numHeads * headSize : 0);
-    this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
-    const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
-    const forProducts = usesNativeKernels && quantisedBytes > 0 ? productInstructions() : null;
-    const slower = weights instanceof StreamedMatrices ? 'streamed' : 'resident';
-    this.#maxQuantisedRows = MAX_QUANTISED_ROWS[forProducts === null ? slower : 'native'];
+    this.#logits = sharedFloats(KEPT_LOGIT_ROWS * vocabSize);
+    const isWhole = weights instanceof PackedMatrices || weights instanceof Bf16Matrices;
+    const packedBytes = packed === null || isWhole ? 0 : PackedWeights.bytesOf(packed, architecture, WASM_FORMATS);
+    this.#maxFewRows = MAX_PACKED_ROWS[weights instanceof StreamedMatrices ? 'streamed' : 'resident'];
     const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
     const ownBytes =
       stepBytes(weights, batchTokens, numThreads) +
       BlockBuffers.bytesFor(architecture, bufferRows) +
-      ProductSteps.bytesFor(architecture, this.#maxQuantisedRows) +
+      ProductSteps.bytesFor(architecture, this.#maxFewRows) +
       ExpertSteps.bytesFor(parts, batchTokens, numThreads) +
       AdapterProducts.lowBytes(numThreads);
     const freeBytes = DecoderMemory.maxBytes - ownBytes;
-    const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < freeBytes;
-    const spare = readsQuantised ? freeBytes - quantisedBytes : freeBytes;
+    const hasFew = packedBytes > 0 && packedBytes < freeBytes;
+    const spare = hasFew ? freeBytes - packedBytes : freeBytes;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
     this.#buffers = new BlockBuffers(architecture, bufferRows, memory);
     this.#team = team;
     this.#steps = stepsOf(weights, batchTokens, memory, team);
     const isDense = parts.experts.every((own) => own === null);
     this.#experts = isDense ? null : new ExpertSteps(parts, batchTokens, memory, team);
-    const few = readsQuantised
+    const few = hasFew
       ? new ProductSteps(
           parts,
           {
-            matrices: new QuantisedWeights(quantised, architecture, memory),
-            products: new QuantisedProducts(memory.shared, team, forProducts),
+            matrices: new PackedWeights(packed!, architecture, (sizeBytes) => bytesOf(memory.take(sizeBytes / 4))),
+            products: new PackedProducts(memory.shared, team),
           },
-          this.#maxQuantisedRows,
-          memory,
+          this.#maxFewRows,
+          { memory, team },
         )
       : null;
     this.#adapters = new AdapterProducts(architecture, memory, { maxRows: batchTokens, maxBytes: adapterBytes }, team);
-    if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
+    if (few !== null && this.#givesSameBits(few)) this.#few = few;
   }
 
   /** Time per part of all batches so far on the calling thread, ms. */
@@ -254,9 +245,10 @@ export class PagedDecoder {
     return this.#team.waitMs;
   }
 
-  /** True if batches of few rows read quantised weights. */
-  get readsQuantised(): boolean {
-    return this.#byQuantised !== null;
+  /** Batches that are computed by packed weights: all, those of few rows, or none. */
+  get packedBatches(): 'all' | 'few' | 'none' {
+    if (this.#weights instanceof PackedMatrices) return 'all';
+    return this.#few === null ? 'none' : 'few';
   }
 
   run(batch: DecoderBatch): FlatLogits {
@@ -264,7 +256,7 @@ export class PagedDecoder {
     if (!this.#adapters.fits(batch.adapters as (DecoderAdapter | null)[])) return this.#runInParts(batch);
     this.#takePages(batch);
     this.#adapters.begin(adapters);
-    const few = batch.length <= this.#maxQuantisedRows ? this.#byQuantised : null;
+    const few = batch.length <= this.#maxFewRows ? this.#few : null;
     return this.#compute(batch, few ?? this.#steps);
   }
 
@@ -334,7 +326,7 @@ export class PagedDecoder {
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
       if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
-      const last = (numLogits <= this.#maxQuantisedRows ? this.#byQuantised : null) ?? steps;
+      const last = (numLogits <= this.#maxFewRows ? this.#few : null) ?? steps;
       const wanted = this.#wantedRows(batch, rows, last);
       this.#feedForward(numLayers - 1, wanted, last);
       return this.#head(numLogits, wanted, last);
@@ -486,7 +478,7 @@ export class PagedDecoder {
    * library's build.
    */
   #givesSameBits(few: BlockSteps): boolean {
-    const most = Math.min(COMPARED_ROWS, this.#maxQuantisedRows, this.batchTokens);
+    const most = Math.min(COMPARED_ROWS, this.#maxFewRows, this.batchTokens);
     const batch = new DecoderBatch<object>(most);
     const logitsOf = (steps: BlockSteps): Float32Array[] => {
       const rows: Float32Array[] = [];
@@ -537,7 +529,7 @@ export class PagedDecoder {
     const { hiddenSize } = this.#architecture;
     const length = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
     if (this.#logits.length < length || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > length))
-      this.#logits = new Float32Array(length);
+      this.#logits = sharedFloats(length);
     const hidden = x.data.subarray(0, numLogits * hiddenSize);
     if (numLogits > 0) steps.head(hidden, this.#logits.subarray(0, numLogits * this.vocabSize));
     this.#times.end('head');
@@ -557,28 +549,29 @@ export class PagedDecoder {
   }
 }
 
-function openWeights(
-  file: GgufFile,
-  architecture: Architecture,
-  { bf16 = null, weights = 'resident', numThreads }: PagedDecoderOptions,
-): DecoderWeights {
-  if (bf16 !== null) return new Bf16Matrices(file, architecture, bf16, numThreads);
-  if (weights === 'streamed') return new StreamedMatrices(file, architecture);
-  return new DecoderGraphs(file, architecture, numThreads);
-}
+/** Memory that kernels in C write from any thread. */
+const sharedFloats = (length: number): Float32Array => new Float32Array(new SharedArrayBuffer(4 * length));
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array<SharedArrayBuffer> =>
+  new Uint8Array(buffer as SharedArrayBuffer, byteOffset, byteLength);
 
 function stepBytes(weights: DecoderWeights, maxRows: number, numThreads: number): number {
   const { architecture } = weights.parts;
   if (weights instanceof DecoderGraphs) return GraphSteps.bytesFor(weights, maxRows, numThreads);
   if (weights instanceof Bf16Matrices) return Bf16Steps.bytesFor(architecture, maxRows);
+  if (weights instanceof PackedMatrices) return ProductSteps.bytesFor(architecture, maxRows);
   return ProductSteps.bytesFor(architecture, maxRows) + ExpandedProducts.bytesFor(weights.all, maxRows, numThreads);
 }
 
 function stepsOf(weights: DecoderWeights, maxRows: number, memory: DecoderMemory, team: ThreadTeam): BlockSteps {
   if (weights instanceof DecoderGraphs) return new GraphSteps(weights, maxRows, memory, team);
   if (weights instanceof Bf16Matrices) return new Bf16Steps(weights, maxRows, memory, team);
+  if (weights instanceof PackedMatrices) {
+    const products = new PackedProducts(memory.shared, team, weights.instructions);
+    return new ProductSteps(weights.parts, { matrices: weights, products }, maxRows, { memory, team });
+  }
   const products = new ExpandedProducts(weights.all, maxRows, memory, team);
-  return new ProductSteps(weights.parts, { matrices: weights, products }, maxRows, memory);
+  return new ProductSteps(weights.parts, { matrices: weights, products }, maxRows, { memory, team });
 }
 
 function rowAdapters(batch: DecoderBatch): (DecoderAdapter | null)[] {

@@ -1,14 +1,19 @@
-import { type Architecture, type ByProjection, outputProjection } from '@trainyard/transformer';
+import { type Architecture, type ByProjection, outputProjection, type ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderParts } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
+import { SharedActivation } from '../products/shared-activation.ts';
+import type { SumOfProducts } from '../products/sum-of-products.ts';
+import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
 /** Products by matrices in any form. */
 export interface RowProducts<Matrix> {
-  /** Computes y += x · Wᵀ. Blocks until done. @param x [rows, in] @param y [rows, out], both in the memory */
-  addProduct(x: Float32Array, matrix: Matrix, y: Float32Array): void;
+  /** Computes y = sum + x · Wᵀ. Blocks until done. @param x [rows, in], like sums and results in the memory */
+  multiply(x: Float32Array, matrix: Matrix, rows: SumOfProducts): void;
+  /** True if results may be in any shared memory. */
+  readonly writesAnywhere: boolean;
 }
 
 export interface StepMatrices<Matrix> {
@@ -21,28 +26,30 @@ export interface StepMatrices<Matrix> {
 const MAX_LOGIT_ROWS = 64;
 
 /**
- * Block steps by products outside the graphs: by quantised weights, a fifth of float32's memory traffic, or by weights
- * that stay in their file. Products equal the graphs' to the bit: same expanded weights, same order of sums.
+ * Block steps by products outside the graphs: by packed weights, or by weights that stay in their file. Products equal
+ * the graphs' to the bit: same expanded weights, same order of sums.
  */
 export class ProductSteps<Matrix> implements BlockSteps {
-  readonly takesPlainSums = false;
+  readonly takesPlainSums = true;
   readonly #parts: DecoderParts;
   readonly #matrices: StepMatrices<Matrix>;
   readonly #products: RowProducts<Matrix>;
   readonly #hidden: Float32Array;
-  readonly #logits: Float32Array;
+  readonly #activation: SharedActivation;
+  /** Null: products are written where they are wanted. */
+  readonly #logits: Float32Array | null;
   readonly #logitRows: number;
 
   static bytesFor({ hiddenSize, vocabSize }: Architecture, maxRows: number): number {
     return 4 * Math.min(MAX_LOGIT_ROWS, maxRows) * (hiddenSize + vocabSize) + 128;
   }
 
-  /** @param memory of all rows, with room for {@link bytesFor} */
+  /** @param maxRows of a batch @param memory of all rows, with room for {@link bytesFor} */
   constructor(
     parts: DecoderParts,
     by: { readonly matrices: StepMatrices<Matrix>; readonly products: RowProducts<Matrix> },
     maxRows: number,
-    memory: DecoderMemory,
+    { memory, team }: { readonly memory: DecoderMemory; readonly team: ThreadTeam },
   ) {
     const { hiddenSize, vocabSize } = parts.architecture;
     this.#parts = parts;
@@ -50,44 +57,42 @@ export class ProductSteps<Matrix> implements BlockSteps {
     this.#products = by.products;
     this.#logitRows = Math.min(MAX_LOGIT_ROWS, maxRows);
     this.#hidden = memory.take(this.#logitRows * hiddenSize);
-    this.#logits = memory.take(this.#logitRows * vocabSize);
+    this.#logits = by.products.writesAnywhere ? null : memory.take(this.#logitRows * vocabSize);
+    this.#activation = new SharedActivation(parts.between.activation, memory, team);
   }
 
   computedRows(numRows: number): number {
     return numRows;
   }
 
-  attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
-    this.#products.addProduct(h.data, this.#matrices.layers[layer]!.qkv!, qkv.data);
-    this.#parts.rotate(layer, qkv, rope, { ...into });
+  attention(layer: number, rows: BlockRows, rope: Feeds, into: Attended): void {
+    this.#multiply(layer, 'qkv', rows.h, startOf(rows, 'qkv'));
+    this.#parts.rotate(layer, rows.products.qkv, rope, { ...into });
   }
 
-  convolutionInput(layer: number, { h, sums: { convIn } }: BlockRows): Rows {
-    this.#products.addProduct(h.data, this.#matrices.layers[layer]!.convIn!, convIn.data);
-    return convIn;
+  convolutionInput(layer: number, rows: BlockRows): Rows {
+    this.#multiply(layer, 'convIn', rows.h, startOf(rows, 'convIn'));
+    return rows.products.convIn;
   }
 
-  output(layer: number, { mixed, x, x2, h, sums }: BlockRows): void {
+  output(layer: number, { mixed, x, x2, h, sums, isPlain }: BlockRows): void {
     const projection = outputProjection(this.#parts.architecture, layer);
-    const sum = sums[projection];
-    this.#products.addProduct(mixed[projection].data, this.#matrices.layers[layer]![projection]!, sum.data);
-    const product = this.#parts.productOnto(x2, sum);
-    if (product === x2) x2.data.set(sum.data);
+    const product = this.#parts.productOnto(x2, h);
+    const sum = isPlain && product !== x2 ? null : sums[projection].data;
+    this.#multiply(layer, projection, mixed[projection], { sum, y: product.data });
     this.#parts.addOutput(layer, 'attention', { residual: x, product, sum: x2 });
     this.#parts.normaliseForFeedForward(layer, x2, h);
   }
 
-  feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
-    const weights = this.#matrices.layers[layer]!;
-    this.#products.addProduct(h.data, weights.gate!, gate.data);
-    this.#products.addProduct(h.data, weights.up!, up.data);
-    this.#parts.between.activation.run({ gate, up }, { activated });
+  feedForward(layer: number, rows: BlockRows): void {
+    for (const name of ['gate', 'up'] as const) this.#multiply(layer, name, rows.h, startOf(rows, name));
+    this.#activation.run(rows.products, rows.activated);
   }
 
-  down(layer: number, { activated, x, x2, h, sums: { down } }: BlockRows): void {
-    this.#products.addProduct(activated.data, this.#matrices.layers[layer]!.down!, down.data);
-    const product = this.#parts.productOnto(x, down);
-    if (product === x) x.data.set(down.data);
+  down(layer: number, { activated, x, x2, h, sums, isPlain }: BlockRows): void {
+    const product = this.#parts.productOnto(x, h);
+    const sum = isPlain && product !== x ? null : sums.down.data;
+    this.#multiply(layer, 'down', activated, { sum, y: product.data });
     this.#parts.addOutput(layer, 'feedForward', { residual: x2, product, sum: x });
     this.#parts.normaliseForAttention(layer + 1, x, h);
   }
@@ -101,11 +106,22 @@ export class ProductSteps<Matrix> implements BlockSteps {
       const h: Rows = { data: this.#hidden.subarray(0, dims[0] * hiddenSize), dims };
       const data = hidden.subarray(first * hiddenSize, end * hiddenSize);
       this.#parts.between.normalise({ data, dims }, this.#parts.outputNorm, h);
-      const result = this.#logits.subarray(0, dims[0] * vocabSize).fill(0);
-      this.#products.addProduct(h.data, this.#matrices.head, result);
-      logits.set(result, first * vocabSize);
+      const into = logits.subarray(first * vocabSize, end * vocabSize);
+      const y = this.#logits?.subarray(0, into.length) ?? into;
+      this.#products.multiply(h.data, this.#matrices.head, { sum: null, y });
+      if (y !== into) into.set(y);
     }
   }
 
   close(): void {}
+
+  #multiply(layer: number, projection: ProjectionName, { data: x }: Rows, rows: SumOfProducts): void {
+    this.#products.multiply(x, this.#matrices.layers[layer]![projection]!, rows);
+  }
 }
+
+/** Sums of a product that only the next step reads. */
+const startOf = ({ sums, products, isPlain }: BlockRows, name: keyof BlockRows['products']): SumOfProducts => ({
+  sum: isPlain ? null : sums[name].data,
+  y: products[name].data,
+});

@@ -97,7 +97,7 @@ test.each(FILES)('%s in %s: prompts and steps, with an adapter and without', (fa
   // Without few-row kernels, as in a deterministic trainer.
   const matrices = new StreamedMatrices(GgufFile.open(path), architecture);
   const plain = new PagedDecoder(matrices, { ...SIZES, contextLength: SIZES.capacityTokens, ownsWeights: true });
-  expect(plain.readsQuantised).toBe(false);
+  expect(plain.packedBatches).toBe('none');
   for (const [i, row] of logitsOf(plain, adapterPath).entries()) expect(row, `row ${i}`).toEqual(resident![i]);
   plain.close();
 });

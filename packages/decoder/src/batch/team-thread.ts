@@ -1,11 +1,12 @@
 /** Main module of a helper thread. It receives no messages and sleeps on a cell. */
 import { workerData } from 'node:worker_threads';
 import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
+import { ActivationWork, type ActivationWorkData } from '../products/activation-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
 import { Bf16ProductWork, type Bf16ProductWorkData } from '../products/bf16-product-work.ts';
 import { ExpandedProductWork, type ExpandedProductWorkData } from '../products/expanded-product-work.ts';
 import { GraphProductWork, type GraphProductWorkData } from '../products/graph-product-work.ts';
-import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
+import { PackedProductWork, type PackedProductWorkData } from '../packed/packed-product-work.ts';
 import { helpWith, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
 
 /** Several products of one row: longer than the gap between two of them. */
@@ -31,6 +32,8 @@ function open({ kind, data: ofWork }: TeamWork): { compute(unit: number): void; 
       return new AttentionWork(ofWork as AttentionWorkData, thread);
     case 'adapter':
       return new AdapterWork(ofWork as AdapterWorkData, thread);
+    case 'activation':
+      return new ActivationWork(ofWork as ActivationWorkData);
     case 'graph-product':
       return new GraphProductWork(ofWork as GraphProductWorkData, thread);
     case 'expanded-product':
@@ -38,7 +41,7 @@ function open({ kind, data: ofWork }: TeamWork): { compute(unit: number): void; 
     case 'bf16-product':
       return new Bf16ProductWork(ofWork as Bf16ProductWorkData);
     default:
-      return new ProductWork(ofWork as ProductWorkData);
+      return new PackedProductWork(ofWork as PackedProductWorkData);
   }
 }
 

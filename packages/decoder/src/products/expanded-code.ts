@@ -1,6 +1,6 @@
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
-import { SUM_VALUES } from './quantised-code.ts';
+import { SUM_VALUES } from './sum-of-products.ts';
 
 /** Rows of x in a vector. */
 const LANES = 4;

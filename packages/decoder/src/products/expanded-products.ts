@@ -10,12 +10,14 @@ import {
   type ExpandedProductWorkData,
   paddedGroupRows,
 } from './expanded-product-work.ts';
+import { startSum, type SumOfProducts } from './sum-of-products.ts';
 
 /** Weights of a unit, unless a head has more: small enough for the processor's cache, and for threads to end together. */
 const UNIT_VALUES = 1 << 16;
 
 /** Products by matrices that stay in their file: a thread expands some rows and uses them for all rows of x. */
 export class ExpandedProducts {
+  readonly writesAnywhere = false;
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(EXPANDED_CELL).length));
   readonly #indices: ReadonlyMap<FileMatrix, number>;
   readonly #data: ExpandedProductWorkData;
@@ -74,6 +76,12 @@ export class ExpandedProducts {
     const { ranges, unitRows } = this.#data.matrices[index]!;
     const numUnits = ranges?.length ?? Math.ceil((of.end - of.start) / unitRows);
     this.#team.run(this.#work, numUnits, true, this.#compute);
+  }
+
+  /** Computes y = sum + x · Wᵀ. Blocks until done. @param x [rows, in], like sums and results in the memory */
+  multiply(x: Float32Array, matrix: FileMatrix, rows: SumOfProducts): void {
+    startSum(rows);
+    this.addProduct(x, matrix, rows.y);
   }
 
   /** True if the kernels compute a matrix. */

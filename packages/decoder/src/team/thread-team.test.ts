@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test, vi } from 'vitest';
-import { FORMATS, PRODUCT_CELL, type ProductWorkData } from '../products/product-work.ts';
+import { type PackedProductWorkData, PRODUCT_CELL } from '../packed/packed-product-work.ts';
+import { WASM_FORMATS } from '../packed/weight-formats.ts';
 import { sharedMemory } from '../wasm/web-assembly.ts';
 import { awaitUnits, helpWith, takeUnits, TEAM_CELL, ThreadTeam } from './thread-team.ts';
 
@@ -79,8 +80,11 @@ test('after units that failed on several threads at once the next work is whole'
   const memory = sharedMemory(1);
   const cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
   // The format does not exist, so the other thread's unit fails.
-  cells.set([FORMATS.length, 1], PRODUCT_CELL.format);
-  const failing = team.add({ kind: 'product', data: { memory, cells, instructions: null } satisfies ProductWorkData });
+  cells.set([WASM_FORMATS.length, 1], PRODUCT_CELL.format);
+  const failing = team.add({
+    kind: 'packed-product',
+    data: { memory, cells, instructions: null } satisfies PackedProductWorkData,
+  });
   const sleep = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   const failureOf = (compute: (unit: number) => void): string => {
     try {

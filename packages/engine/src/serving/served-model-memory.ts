@@ -1,12 +1,11 @@
 import { statSync } from 'node:fs';
 
-import { QuantisedWeights } from '@trainyard/decoder';
+import { weightBytes } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import {
   type Architecture,
   contextLimit,
   readArchitecture,
-  routingParameters,
   type WeightsMode,
   weightsModeOf,
   type WeightsSetting,
@@ -72,7 +71,7 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
       weightBytes:
         architecture === null || served.runner === 'llama'
           ? statSync(served.path).size
-          : graphWeightBytes(file, architecture, { matrices: served.matrices, mode }),
+          : weightBytes(file, architecture, { matrices: served.matrices, mode }),
       cacheBytes: sizeBytes,
       processBytes:
         RUNTIME_BYTES +
@@ -90,7 +89,7 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
 export function leastSamplingBytes(file: GgufFile): Readonly<Record<WeightsMode, number>> {
   const architecture = readArchitecture(file);
   const processBytes = LEAST.runtimeBytes + LEAST.bytesPerToken * architecture.vocabSize + expertRowBytes(architecture);
-  const bytesIn = (mode: WeightsMode) => processBytes + graphWeightBytes(file, architecture, { matrices: 'f32', mode });
+  const bytesIn = (mode: WeightsMode) => processBytes + weightBytes(file, architecture, { matrices: 'f32', mode });
   return { resident: bytesIn('resident'), streamed: bytesIn('streamed') };
 }
 
@@ -99,25 +98,4 @@ function expertRowBytes({ hiddenSize, experts }: Architecture): number {
   if (experts === null) return 0;
   const width = experts.count + experts.used * (2 * hiddenSize + 3 * experts.feedForwardSize);
   return 4 * BATCH_TOKENS * width;
-}
-
-/**
- * Streamed, only quantised weights for batches of few rows, and routers and biases of experts. In single precision
- * all weights, plus quantised ones for batches of few rows, and the embedding as it is stored: expanded only if it is
- * also the head. In bf16 everything but the stored embedding takes half.
- */
-function graphWeightBytes(
-  file: GgufFile,
-  architecture: Architecture,
-  { matrices, mode }: { readonly matrices: 'f32' | 'bf16'; readonly mode: WeightsMode },
-): number {
-  const { tensors } = file;
-  const quantised = matrices === 'f32' ? QuantisedWeights.bytesOf(file, architecture) : 0;
-  if (matrices === 'f32' && mode === 'streamed') return quantised + 4 * routingParameters(architecture);
-  const embedding = tensors.get('token_embd.weight')?.sizeBytes ?? 0;
-  const isTied = !tensors.has('output.weight');
-  const expanded = [...tensors.values()]
-    .filter(({ name }) => isTied || name !== 'token_embd.weight')
-    .reduce((sum, { dims }) => sum + 4 * dims.reduce((product, dim) => product * dim, 1), 0);
-  return embedding + (matrices === 'bf16' ? expanded / 2 : expanded + quantised);
 }

@@ -1,4 +1,4 @@
-import { DecoderGraphs, type DecoderWeights, StreamedMatrices } from '@trainyard/decoder';
+import { type DecoderWeights, openWeights } from '@trainyard/decoder';
 import { GgufFile, openBf16Library, returnMemoryOf } from '@trainyard/native';
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import {
@@ -173,7 +173,7 @@ function requireMemory(
   if (problem !== null) throw new TrainerError('trainer.memory_full', `cannot train: ${problem}`);
 }
 
-/** The sampler's weights. */
+/** The sampler's weights: its bits are those of every form but bf16. */
 function decoderWeights(
   architecture: Architecture,
   { modelPath, numThreads }: TrainerOptions,
@@ -181,8 +181,10 @@ function decoderWeights(
 ): DecoderWeights {
   using opened = new DisposableStack();
   const file = opened.use(GgufFile.open(modelPath));
-  if (!isStreamed) return new DecoderGraphs(file, architecture, numThreads);
-  const streamed = new StreamedMatrices(file, architecture);
-  opened.move();
-  return streamed;
+  const { weights, keepsFile } = openWeights(file, architecture, {
+    numThreads,
+    weights: isStreamed ? 'streamed' : 'resident',
+  });
+  if (keepsFile) opened.move();
+  return weights;
 }

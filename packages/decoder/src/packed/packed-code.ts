@@ -1,23 +1,9 @@
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
+import { SUM_VALUES } from '../products/sum-of-products.ts';
+import { BLOCK_VALUES, GROUP_BLOCK_BYTES, GROUP_ROWS, WASM_FORMATS, type WasmFormat } from './weight-formats.ts';
 
-/** Values of a block along a row, which share a scale, as in ggml's blocks of 32. */
-export const BLOCK_VALUES = 32;
-/** Weight rows that are multiplied together, in two vectors. */
-export const GROUP_ROWS = 8;
 export const MAX_KERNEL_ROWS = 4;
-/** Values that ONNX Runtime (MLAS) sums one by one from 0 before it adds the sum to the result. */
-export const SUM_VALUES = 256;
-
-/**
- * `affine4`: four bits q, weight = q · scale + offset. `scaled8`: eight bits with a sign, weight = q · scale.
- *
- * A group's block, bytes: 8 scales, (8 offsets,) each float32; then for four bits 8 vectors of 4 values each of 8
- * rows, the first two values in the low bits and the other two in the high ones; for eight bits 16 vectors of 2
- * values each.
- */
-export type WeightFormat = 'affine4' | 'scaled8';
-export const groupBlockBytes = (format: WeightFormat): number => (format === 'affine4' ? 192 : 288);
 
 /**
  * Kernel y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Equals ONNX Runtime's product by
@@ -33,15 +19,15 @@ export type ProductKernel = (
   weightsEnd: number,
 ) => void;
 
-export const kernelName = (format: WeightFormat, numRows: number): string => `${format}Times${numRows}`;
+export const kernelName = (format: WasmFormat, numRows: number): string => `${format}Times${numRows}`;
 
-export function quantisedModule(): Uint8Array<ArrayBuffer> {
+export function packedModule(): Uint8Array<ArrayBuffer> {
   const rows = Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => i + 1);
-  const functions = (['affine4', 'scaled8'] as const).flatMap((format) => rows.map((count) => kernel(format, count)));
+  const functions = WASM_FORMATS.flatMap((format) => rows.map((count) => kernel(format, count)));
   return wasm.encodeModule(functions, { isShared: true });
 }
 
-function kernel(format: WeightFormat, numRows: number): WasmFunction {
+function kernel(format: WasmFormat, numRows: number): WasmFunction {
   const { code, get, set, load4, addI32, multiplyAdd4, i32, advance } = wasm;
   const [x, xRowBytes, y, yRowBytes, weights, weightsEnd] = [0, 1, 2, 3, 4, 5];
   const xAt = 6;
@@ -109,7 +95,7 @@ function kernel(format: WeightFormat, numRows: number): WasmFunction {
     loadPair(scales!, 0),
     format === 'affine4' ? loadPair(offsets!, 32) : [],
     ...values,
-    advance(weights, groupBlockBytes(format)),
+    advance(weights, GROUP_BLOCK_BYTES[format]),
     ...rows.map((row) => advance(xAt + row, 4 * BLOCK_VALUES)),
   );
   const beginRows = (at: number, first: number, rowBytes: number): Code =>

@@ -1,8 +1,8 @@
 import { kernelInstructionSets } from '@trainyard/native';
 import type { InstructionSet } from '@trainyard/native';
 import { sharedMemory } from '../wasm/web-assembly.ts';
-import { FORMATS, PRODUCT_CELL, ProductWork } from './product-work.ts';
-import { BLOCK_VALUES, GROUP_ROWS, groupBlockBytes } from './quantised-code.ts';
+import { PackedProductWork, PRODUCT_CELL } from './packed-product-work.ts';
+import { BLOCK_VALUES, FORMATS, GROUP_BLOCK_BYTES, GROUP_ROWS, WASM_FORMATS } from './weight-formats.ts';
 
 /** Groups and values of a row: an odd number of groups, and more than one sum of values. */
 const [NUM_GROUPS, NUM_VALUES] = [3, 288];
@@ -27,7 +27,7 @@ export function productInstructions(): InstructionSet | null {
 function trial(instructions: InstructionSet | null): Float32Array {
   const memory = sharedMemory(2 * WEIGHTS_AT);
   const cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
-  const work = new ProductWork({ memory, cells, instructions });
+  const work = new PackedProductWork({ memory, cells, instructions });
   const floats = new Float32Array(memory.buffer);
   const words = new Uint32Array(memory.buffer);
   const most = Math.max(...ROWS);
@@ -35,20 +35,22 @@ function trial(instructions: InstructionSet | null): Float32Array {
   const y = 4 * most * NUM_VALUES;
   for (let i = 0; i < most * NUM_VALUES; i++) floats[i] = Math.sin(i);
   cells[PRODUCT_CELL.xRowBytes] = 4 * NUM_VALUES;
+  // Kernels in WebAssembly add to y.
+  cells[PRODUCT_CELL.sum] = y;
   cells[PRODUCT_CELL.y] = y;
   cells[PRODUCT_CELL.yRowBytes] = 4 * width;
   cells[PRODUCT_CELL.weights] = WEIGHTS_AT;
   cells[PRODUCT_CELL.numGroups] = NUM_GROUPS;
   cells[PRODUCT_CELL.groupsPerUnit] = NUM_GROUPS;
-  for (const [index, format] of FORMATS.entries()) {
-    const blockWords = groupBlockBytes(format) / 4;
+  for (const format of WASM_FORMATS) {
+    const blockWords = GROUP_BLOCK_BYTES[format] / 4;
     const numNumbers = format === 'affine4' ? 2 * GROUP_ROWS : GROUP_ROWS;
     for (let i = 0; i < (NUM_GROUPS * NUM_VALUES * blockWords) / BLOCK_VALUES; i++) {
       const at = WEIGHTS_AT / 4 + i;
       if (i % blockWords < numNumbers) floats[at] = Math.cos(i) / 8;
       else words[at] = Math.imul(i + 1, 2_654_435_761);
     }
-    cells[PRODUCT_CELL.format] = index;
+    cells[PRODUCT_CELL.format] = FORMATS.indexOf(format);
     for (const numRows of ROWS) {
       cells[PRODUCT_CELL.numRows] = numRows;
       work.compute(0);

@@ -2,17 +2,10 @@ import { ProductKernels } from '@trainyard/native';
 import type { InstructionSet } from '@trainyard/native';
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
-import {
-  BLOCK_VALUES,
-  GROUP_ROWS,
-  groupBlockBytes,
-  kernelName,
-  MAX_KERNEL_ROWS,
-  quantisedModule,
-} from './quantised-code.ts';
-import type { ProductKernel, WeightFormat } from './quantised-code.ts';
+import { kernelName, MAX_KERNEL_ROWS, packedModule, type ProductKernel } from './packed-code.ts';
+import { BLOCK_VALUES, FORMATS, GROUP_BLOCK_BYTES, GROUP_ROWS, WASM_FORMATS } from './weight-formats.ts';
 
-export interface ProductWorkData {
+export interface PackedProductWorkData {
   readonly memory: SharedWasmMemory;
   /** Float64, because addresses may exceed 2 GiB. */
   readonly cells: Float64Array<SharedArrayBuffer>;
@@ -20,27 +13,29 @@ export interface ProductWorkData {
   readonly instructions: InstructionSet | null;
 }
 
-/** Addresses are bytes. The order is that of `struct product` of the kernels in C. */
+/**
+ * y = sum + x · Wᵀ. Addresses are bytes from the memory's start; the order is that of `struct product` of the kernels in
+ * C, for which weights, sums and results may be in another memory. No sum is NaN.
+ */
 export const PRODUCT_CELL = {
   format: 0,
   numRows: 1,
   x: 2,
   xRowBytes: 3,
-  y: 4,
-  yRowBytes: 5,
-  weights: 6,
-  numGroups: 7,
-  groupsPerUnit: 8,
+  sum: 4,
+  y: 5,
+  yRowBytes: 6,
+  weights: 7,
+  numGroups: 8,
+  groupsPerUnit: 9,
 } as const;
 
-export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
-
-/** A unit is some groups of weight rows, which are result columns. */
-export class ProductWork {
+/** A unit is some groups of weight rows, which are result columns. Kernels in WebAssembly add to what y has. */
+export class PackedProductWork {
   readonly #cells: Float64Array;
   readonly #kernels: readonly (readonly ProductKernel[])[] | ProductKernels;
 
-  constructor({ memory, cells, instructions }: ProductWorkData) {
+  constructor({ memory, cells, instructions }: PackedProductWorkData) {
     this.#cells = cells;
     this.#kernels =
       instructions === null ? wasmKernels(memory) : new ProductKernels(memory.buffer, cells, instructions);
@@ -52,7 +47,7 @@ export class ProductWork {
     const cells = this.#cells;
     const value = (name: keyof typeof PRODUCT_CELL): number => cells[PRODUCT_CELL[name]]!;
     const [format, xRowBytes, yRowBytes] = [value('format'), value('xRowBytes'), value('yRowBytes')];
-    const groupBytes = (xRowBytes / 4 / BLOCK_VALUES) * groupBlockBytes(FORMATS[format]!);
+    const groupBytes = (xRowBytes / 4 / BLOCK_VALUES) * GROUP_BLOCK_BYTES[FORMATS[format]!];
     const first = unit * value('groupsPerUnit');
     const end = Math.min(value('numGroups'), first + value('groupsPerUnit'));
     const weights = value('weights');
@@ -73,8 +68,8 @@ export class ProductWork {
 
 /** Kernels by format and by number of rows, from one on. */
 function wasmKernels(memory: SharedWasmMemory): ProductKernel[][] {
-  const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(quantisedModule()), memory);
-  return FORMATS.map((format) =>
+  const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(packedModule()), memory);
+  return WASM_FORMATS.map((format) =>
     Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => kernels[kernelName(format, i + 1)]!),
   );
 }

@@ -1,4 +1,4 @@
-/** Batches of few rows by quantised weights against the graphs with float32 weights: the same bits. */
+/** Batches by packed weights against the graphs with float32 weights: the same bits. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,15 +68,15 @@ test.each(['q4_0', 'q8_0', 'of the file'] as const)('%s: one to twenty rows, wit
   writeAdapter(adapterPath, architecture, { rank: 8, alpha: 16 }, () => 0.05 * random());
   // WebAssembly only where the model is small.
   const found = (type === 'of the file' ? [true] : [true, false]).map((usesNativeKernels) => {
-    const quantised = PagedDecoder.open(path, { ...SIZES, usesNativeKernels });
-    const rows = steps(quantised, adapterPath);
-    expect(quantised.readsQuantised).toBe(true);
-    quantised.close();
+    const decoder = PagedDecoder.open(path, { ...SIZES, usesNativeKernels });
+    const rows = steps(decoder, adapterPath);
+    expect(decoder.packedBatches).toBe(usesNativeKernels ? 'all' : 'few');
+    decoder.close();
     return rows;
   });
   const graphs = new DecoderGraphs(file, architecture, 2);
   const whole = new PagedDecoder(graphs, { ...SIZES, contextLength: SIZES.capacityTokens });
-  expect(whole.readsQuantised).toBe(false);
+  expect(whole.packedBatches).toBe('none');
   const expected = steps(whole, adapterPath);
   whole.close();
   graphs.close();
@@ -86,8 +86,10 @@ test.each(['q4_0', 'q8_0', 'of the file'] as const)('%s: one to twenty rows, wit
   }
 });
 
-test('weights that are not quantised, or otherwise, are left to the graphs', () => {
-  const decoder = PagedDecoder.open(testModel().small, SIZES);
-  expect(decoder.readsQuantised).toBe(false);
-  decoder.close();
+test('half precision is computed by packed weights too, in WebAssembly by the graphs', () => {
+  for (const usesNativeKernels of [true, false]) {
+    const decoder = PagedDecoder.open(testModel().small, { ...SIZES, usesNativeKernels });
+    expect(decoder.packedBatches).toBe(usesNativeKernels ? 'all' : 'none');
+    decoder.close();
+  }
 });

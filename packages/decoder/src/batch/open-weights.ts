@@ -1,0 +1,69 @@
+import type { Bf16Library, GgufFile } from '@trainyard/native';
+import { type Architecture, routingParameters, type WeightsMode } from '@trainyard/transformer';
+import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import { Bf16Matrices } from '../products/bf16-matrices.ts';
+import { PackedMatrices } from '../packed/packed-matrices.ts';
+import { PackedWeights } from '../packed/packed-weights.ts';
+import { StreamedMatrices } from '../products/streamed-matrices.ts';
+import { WASM_FORMATS } from '../packed/weight-formats.ts';
+
+export type DecoderWeights = DecoderGraphs | Bf16Matrices | PackedMatrices | StreamedMatrices;
+
+export interface WeightsOptions {
+  readonly numThreads: number;
+  /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
+  readonly bf16?: Bf16Library | null;
+  /** `streamed`: matrices and embedding stay in the file if a copy would be larger than there. Default `resident`. */
+  readonly weights?: WeightsMode;
+  /** Uses the kernels in C if they give the bits of those in WebAssembly. Default true. */
+  readonly usesNativeKernels?: boolean;
+}
+
+/**
+ * Opens the matrices of a model in the form that this machine computes fastest; all but bf16 give the same bits.
+ *
+ * @returns `keepsFile`: the weights read the file as long as they are open, and close it
+ * @throws {UnsupportedModelError} if nothing computes this model
+ */
+export function openWeights(
+  file: GgufFile,
+  architecture: Architecture,
+  { numThreads, bf16 = null, weights: mode = 'resident', usesNativeKernels = true }: WeightsOptions,
+): { readonly weights: DecoderWeights; readonly keepsFile: boolean } {
+  if (bf16 !== null) return { weights: new Bf16Matrices(file, architecture, bf16, numThreads), keepsFile: false };
+  const keepsFile = mode === 'streamed';
+  if (usesNativeKernels && PackedMatrices.bytesOf(file, architecture, mode) > 0)
+    return { weights: new PackedMatrices(file, architecture, mode), keepsFile };
+  if (keepsFile) return { weights: new StreamedMatrices(file, architecture), keepsFile };
+  return { weights: new DecoderGraphs(file, architecture, numThreads), keepsFile };
+}
+
+const EMBEDDING = 'token_embd.weight';
+
+/**
+ * Memory of the weights of a decoder, bytes, with the packed ones for few rows if the graphs compute many. Routers and
+ * biases of experts are in memory in both modes, matrices of resident experts in single precision.
+ */
+export function weightBytes(
+  file: Pick<GgufFile, 'tensors'>,
+  architecture: Architecture,
+  { matrices, mode }: { readonly matrices: 'f32' | 'bf16'; readonly mode: WeightsMode },
+): number {
+  const { tensors } = file;
+  const isTied = !tensors.has('output.weight');
+  const embedding = tensors.get(EMBEDDING)?.sizeBytes ?? 0;
+  const valuesOf = (isCounted: (name: string) => boolean): number =>
+    tensors
+      .values()
+      .filter(({ name }) => isCounted(name))
+      .reduce((sum, { dims }) => sum + dims.reduce((product, dim) => product * dim, 1), 0);
+  // The graphs expand the embedding only if it is also the head.
+  const expanded = valuesOf((name) => isTied || name !== EMBEDDING);
+  if (matrices === 'bf16') return embedding + 2 * expanded;
+  const packed = PackedMatrices.bytesOf(file, architecture, mode);
+  if (mode === 'streamed')
+    return (packed || PackedWeights.bytesOf(file, architecture, WASM_FORMATS)) + 4 * routingParameters(architecture);
+  if (packed === 0) return embedding + 4 * expanded + PackedWeights.bytesOf(file, architecture, WASM_FORMATS);
+  const isPacked = PackedWeights.tensorNames(file, architecture);
+  return packed + embedding + 4 * valuesOf((name) => name !== EMBEDDING && !isPacked.has(name));
+}

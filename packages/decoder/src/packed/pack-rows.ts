@@ -1,0 +1,99 @@
+import { groupValues, STORED_BLOCKS, type StoredPart } from './stored-blocks.ts';
+import { BLOCK_VALUES, GROUP_BLOCK_BYTES, GROUP_ROWS, type WeightFormat } from './weight-formats.ts';
+
+/** Types of single values, which keep their form. */
+const PLAIN_TYPES = ['bf16', 'f16', 'f32'] as const;
+type PlainType = (typeof PLAIN_TYPES)[number];
+
+const isPlain = (type: string): type is PlainType => (PLAIN_TYPES as readonly string[]).includes(type);
+
+/** Null if the kernels have no format for the type. */
+export const formatOf = (type: string): WeightFormat | null =>
+  isPlain(type) ? type : (STORED_BLOCKS[type]?.format ?? null);
+
+/** Values of a row that have a format: rows of a type have whole blocks. */
+export const packedBytes = (format: WeightFormat, numRows: number, numColumns: number): number =>
+  (numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * GROUP_BLOCK_BYTES[format];
+
+export interface RowOrder {
+  readonly numRows: number;
+  readonly numColumns: number;
+  /** Row of the tensor for a place. */
+  readonly rowAt: (place: number) => number;
+}
+
+/**
+ * Writes rows of a tensor in the kernels' layout.
+ *
+ * @param raw as stored, row by row, at a multiple of 4 bytes
+ * @param into {@link packedBytes} bytes, at a multiple of 4
+ */
+export function packRows(type: string, raw: Uint8Array, order: RowOrder, into: Uint8Array): void {
+  if (isPlain(type)) packPlain(type, raw, order, into);
+  else packBlocks(type, raw, order, into);
+}
+
+function packPlain(type: PlainType, raw: Uint8Array, { numRows, numColumns, rowAt }: RowOrder, into: Uint8Array): void {
+  const [from, to] = [valuesOf(type, raw), valuesOf(type, into)];
+  for (let place = 0; place < numRows; place++) {
+    const first = rowAt(place) * numColumns;
+    let at = Math.floor(place / GROUP_ROWS) * GROUP_ROWS * numColumns + (place % GROUP_ROWS);
+    for (let i = 0; i < numColumns; i++, at += GROUP_ROWS) to[at] = from[first + i]!;
+  }
+}
+
+const valuesOf = (type: PlainType, { buffer, byteOffset, length }: Uint8Array): Uint16Array | Uint32Array =>
+  type === 'f32' ? new Uint32Array(buffer, byteOffset, length / 4) : new Uint16Array(buffer, byteOffset, length / 2);
+
+function packBlocks(type: string, raw: Uint8Array, { numRows, numColumns, rowAt }: RowOrder, into: Uint8Array): void {
+  const { format, blockValues, blockBytes, read } = STORED_BLOCKS[type]!;
+  const floats = new Float32Array(into.buffer, into.byteOffset, into.byteLength / 4);
+  const words = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
+  const rowBytes = (numColumns / blockValues) * blockBytes;
+  const partsPerBlock = blockValues / BLOCK_VALUES;
+  const group = groupValues();
+  const from: StoredPart = { raw, at: 0, part: 0 };
+  const hasOthers = format !== 'scaled8';
+  for (let first = 0, to = 0; first < numRows; first += GROUP_ROWS) {
+    const starts = Array.from({ length: GROUP_ROWS }, (_, row) => rowAt(first + row) * rowBytes);
+    for (let block = 0; block < numColumns / BLOCK_VALUES; block++, to += GROUP_BLOCK_BYTES[format] / 4) {
+      const at = Math.floor(block / partsPerBlock) * blockBytes;
+      from.part = block % partsPerBlock;
+      for (let row = 0; row < GROUP_ROWS; row++) {
+        from.at = starts[row]! + at;
+        read(from, row, group);
+      }
+      floats.set(group.scales, to);
+      if (hasOthers) floats.set(group.others, to + GROUP_ROWS);
+      const values = to + (hasOthers ? 2 : 1) * GROUP_ROWS;
+      if (format === 'affine4') packFours(group.values, words, values);
+      else packEights(group.values, words, values);
+    }
+  }
+}
+
+/** @param values [GROUP_ROWS, BLOCK_VALUES] of four bits @param to in words */
+function packFours(values: Int8Array, words: Uint32Array, to: number): void {
+  for (let vector = 0; vector < BLOCK_VALUES / 4; vector++) {
+    for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
+      let [even, odd] = [0, 0];
+      for (let row = 0; row < 4; row++) {
+        const at = BLOCK_VALUES * (4 * quad + row) + 4 * vector;
+        even |= (values[at]! | (values[at + 2]! << 4)) << (8 * row);
+        odd |= (values[at + 1]! | (values[at + 3]! << 4)) << (8 * row);
+      }
+      words[to + 4 * vector + quad] = even;
+      words[to + 4 * vector + 2 + quad] = odd;
+    }
+  }
+}
+
+/** Parameters as of {@link packFours}; eight bits. */
+function packEights(values: Int8Array, words: Uint32Array, to: number): void {
+  for (let i = 0; i < BLOCK_VALUES; i++) {
+    for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
+      const byte = (row: number): number => values[BLOCK_VALUES * (4 * quad + row) + i]! & 255;
+      words[to + 2 * i + quad] = byte(0) | (byte(1) << 8) | (byte(2) << 16) | (byte(3) << 24);
+    }
+  }
+}
