@@ -24,10 +24,12 @@ library() {
       objects+=("$build/$source-${set%%=*}.o")
     done
   done
-  "${zig[@]}" cc "${flags[@]}" -target "$target" -c processor.c -o "$build/processor.o"
+  for source in packing processor; do
+    "${zig[@]}" cc "${flags[@]}" -target "$target" -c $source.c -o "$build/$source.o"
+  done
   local link=(-shared -s)
   case $name in *.dylib) link+=(-install_name "@rpath/$name") ;; esac
-  "${zig[@]}" cc -target "$target" "${link[@]}" -o "$build/$name" "${objects[@]}" "$build/processor.o"
+  "${zig[@]}" cc -target "$target" "${link[@]}" -o "$build/$name" "${objects[@]}" "$build/packing.o" "$build/processor.o"
   mv "$build/$name" ../prebuilt/
 }
 

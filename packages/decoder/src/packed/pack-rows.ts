@@ -1,11 +1,12 @@
+import { packRowsInC } from '@trainyard/native';
 import { groupValues, STORED_BLOCKS, type StoredPart } from './stored-blocks.ts';
 import { BLOCK_VALUES, GROUP_BLOCK_BYTES, GROUP_ROWS, type WeightFormat } from './weight-formats.ts';
 
-/** Types of single values, which keep their form. */
-const PLAIN_TYPES = ['bf16', 'f16', 'f32'] as const;
-type PlainType = (typeof PLAIN_TYPES)[number];
+/** Types of single values, which keep their form, with their numbers in ggml. */
+const PLAIN_TYPES = { f32: 0, f16: 1, bf16: 30 } as const;
+type PlainType = keyof typeof PLAIN_TYPES;
 
-const isPlain = (type: string): type is PlainType => (PLAIN_TYPES as readonly string[]).includes(type);
+const isPlain = (type: string): type is PlainType => Object.hasOwn(PLAIN_TYPES, type);
 
 /** Null if the kernels have no format for the type. */
 export const formatOf = (type: string): WeightFormat | null =>
@@ -16,27 +17,32 @@ export const packedBytes = (format: WeightFormat, numRows: number, numColumns: n
   (numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * GROUP_BLOCK_BYTES[format];
 
 export interface RowOrder {
-  readonly numRows: number;
   readonly numColumns: number;
-  /** Row of the tensor for a place. */
-  readonly rowAt: (place: number) => number;
+  /** Row of the tensor for each packed one. */
+  readonly order: Uint32Array;
 }
 
 /**
- * Writes rows of a tensor in the kernels' layout.
+ * Writes rows of a tensor in the kernels' layout, in C if there is a build for this platform.
  *
  * @param raw as stored, row by row, at a multiple of 4 bytes
  * @param into {@link packedBytes} bytes, at a multiple of 4
  */
-export function packRows(type: string, raw: Uint8Array, order: RowOrder, into: Uint8Array): void {
-  if (isPlain(type)) packPlain(type, raw, order, into);
-  else packBlocks(type, raw, order, into);
+export function packRows(type: string, raw: Uint8Array, rows: RowOrder, into: Uint8Array): void {
+  const typeId = isPlain(type) ? PLAIN_TYPES[type] : STORED_BLOCKS[type]!.typeId;
+  if (!packRowsInC(typeId, raw, rows, into)) packRowsInJavaScript(type, raw, rows, into);
 }
 
-function packPlain(type: PlainType, raw: Uint8Array, { numRows, numColumns, rowAt }: RowOrder, into: Uint8Array): void {
+/** The same in JavaScript. */
+export function packRowsInJavaScript(type: string, raw: Uint8Array, rows: RowOrder, into: Uint8Array): void {
+  if (isPlain(type)) packPlain(type, raw, rows, into);
+  else packBlocks(type, raw, rows, into);
+}
+
+function packPlain(type: PlainType, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {
   const [from, to] = [valuesOf(type, raw), valuesOf(type, into)];
-  for (let place = 0; place < numRows; place++) {
-    const first = rowAt(place) * numColumns;
+  for (const [place, row] of order.entries()) {
+    const first = row * numColumns;
     let at = Math.floor(place / GROUP_ROWS) * GROUP_ROWS * numColumns + (place % GROUP_ROWS);
     for (let i = 0; i < numColumns; i++, at += GROUP_ROWS) to[at] = from[first + i]!;
   }
@@ -45,7 +51,7 @@ function packPlain(type: PlainType, raw: Uint8Array, { numRows, numColumns, rowA
 const valuesOf = (type: PlainType, { buffer, byteOffset, length }: Uint8Array): Uint16Array | Uint32Array =>
   type === 'f32' ? new Uint32Array(buffer, byteOffset, length / 4) : new Uint16Array(buffer, byteOffset, length / 2);
 
-function packBlocks(type: string, raw: Uint8Array, { numRows, numColumns, rowAt }: RowOrder, into: Uint8Array): void {
+function packBlocks(type: string, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {
   const { format, blockValues, blockBytes, read } = STORED_BLOCKS[type]!;
   const floats = new Float32Array(into.buffer, into.byteOffset, into.byteLength / 4);
   const words = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
@@ -54,8 +60,8 @@ function packBlocks(type: string, raw: Uint8Array, { numRows, numColumns, rowAt 
   const group = groupValues();
   const from: StoredPart = { raw, at: 0, part: 0 };
   const hasOthers = format !== 'scaled8';
-  for (let first = 0, to = 0; first < numRows; first += GROUP_ROWS) {
-    const starts = Array.from({ length: GROUP_ROWS }, (_, row) => rowAt(first + row) * rowBytes);
+  for (let first = 0, to = 0; first < order.length; first += GROUP_ROWS) {
+    const starts = Array.from({ length: GROUP_ROWS }, (_, row) => order[first + row]! * rowBytes);
     for (let block = 0; block < numColumns / BLOCK_VALUES; block++, to += GROUP_BLOCK_BYTES[format] / 4) {
       const at = Math.floor(block / partsPerBlock) * blockBytes;
       from.part = block % partsPerBlock;

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { ConstantGraph } from '../graphs/constant-graph.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { sharedMemory } from '../wasm/web-assembly.ts';
-import { formatOf, packedBytes, packRows } from './pack-rows.ts';
+import { formatOf, packedBytes, packRows, packRowsInJavaScript } from './pack-rows.ts';
 import { PackedProducts } from './packed-products.ts';
 import { productInstructions } from './same-product-bits.ts';
 import { WASM_FORMATS } from './weight-formats.ts';
@@ -81,11 +81,13 @@ test.each(Object.keys(TYPES) as TypeName[])('%s: sums are those of float32 weigh
     });
     const size = packedBytes(format, out, columns);
     const memory = sharedMemory(size + 4 * MAX_ROWS * (out + columns));
-    const ordered = { numRows: out, numColumns: columns, rowAt: (place: number) => order[place]! };
+    const ordered = { numColumns: columns, order: Uint32Array.from(order) };
     // WebAssembly reads weights of its memory only, kernels in C any.
     const inside = new Uint8Array(memory.buffer, 0, size);
     const outside = new Uint8Array(new SharedArrayBuffer(size));
-    for (const bytes of [inside, outside]) packRows(type, raw, ordered, bytes);
+    packRowsInJavaScript(type, raw, ordered, inside);
+    packRows(type, raw, ordered, outside);
+    expect(outside, 'packed in C').toEqual(inside.slice());
     const product = matmul(input('x', ['T', columns]), input('w', [out, columns]), { transposeB: true });
     const graph = new ConstantGraph({ y: product }, { w: { data: permuted, dims: [out, columns] } }, 1);
     for (const numThreads of [1, 2]) {

@@ -62,8 +62,8 @@ export class PackedWeights {
         let to = 0;
         for (const { tensor, numRows: count, rowAt } of own) {
           const size = packedBytes(format, count, columns);
-          const order = { numRows: count, numColumns: columns, rowAt };
-          packRows(file.tensors.get(tensor)!.type, bytesOf(tensor), order, bytes.subarray(to, to + size));
+          const rows = { numColumns: columns, order: Uint32Array.from({ length: count }, (_, place) => rowAt(place)) };
+          packRows(file.tensors.get(tensor)!.type, bytesOf(tensor), rows, bytes.subarray(to, to + size));
           to += size;
         }
         packed.push({ format, bytes, firstRow, numRows });

@@ -20,6 +20,8 @@ export interface StoredPart {
 
 /** A quantised type of ggml. */
 export interface StoredBlocks {
+  /** Number in ggml. */
+  readonly typeId: number;
   readonly format: Exclude<WeightFormat, 'bf16' | 'f16' | 'f32'>;
   readonly blockValues: number;
   readonly blockBytes: number;
@@ -34,6 +36,7 @@ const halfAt = (raw: Uint8Array, at: number): number => HALVES[raw[at]! | (raw[a
 /** Block types of ggml by name, as `dequantize_row_TYPE` of ggml-quants.c expands them. */
 export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
   q4_0: {
+    typeId: 2,
     format: 'affine4',
     blockValues: 32,
     blockBytes: 18,
@@ -45,6 +48,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q4_1: {
+    typeId: 3,
     format: 'affine4',
     blockValues: 32,
     blockBytes: 20,
@@ -55,6 +59,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q5_0: {
+    typeId: 6,
     format: 'scaled8',
     blockValues: 32,
     blockBytes: 22,
@@ -64,6 +69,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q5_1: {
+    typeId: 7,
     format: 'affine8',
     blockValues: 32,
     blockBytes: 24,
@@ -74,6 +80,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q8_0: {
+    typeId: 8,
     format: 'scaled8',
     blockValues: 32,
     blockBytes: 34,
@@ -84,6 +91,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q4_K: {
+    typeId: 12,
     format: 'affine4',
     blockValues: 256,
     blockBytes: 144,
@@ -96,6 +104,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q5_K: {
+    typeId: 13,
     format: 'affine8',
     blockValues: 256,
     blockBytes: 176,
@@ -109,6 +118,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q6_K: {
+    typeId: 14,
     format: 'halfScaled8',
     blockValues: 256,
     blockBytes: 210,

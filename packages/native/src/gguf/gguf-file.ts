@@ -1,5 +1,5 @@
 import assert from 'node:assert';
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { type BigIntStats, closeSync, fstatSync, openSync } from 'node:fs';
 import { NativeError } from '../binding/errors.ts';
 import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufWritableValue, HeaderWriter } from './gguf-header-writer.ts';
@@ -48,9 +48,7 @@ export class GgufFile implements Disposable {
   }
 
   private constructor(path: string, descriptor: number) {
-    const stat = fstatSync(descriptor);
-    if (!stat.isFile()) throw new NativeError('native.gguf_malformed', `${path} is not a file`);
-    const header = parseHeader(new HeaderReader(path, descriptor, stat.size), stat.size);
+    const header = headerOf(path, descriptor);
     this.path = path;
     this.#descriptor = descriptor;
     this.metadata = header.metadata;
@@ -167,3 +165,24 @@ export class GgufFile implements Disposable {
     this.close();
   }
 }
+
+/** A file may be written twice within the clock's resolution; by this age it has another time. */
+const SETTLED_MS = 2000;
+
+let last: { readonly version: string; readonly header: WeakRef<GgufHeader> } | null = null;
+
+/** Opening a model parses the same 150,000 strings several times: the last header is kept while memory lasts. */
+function headerOf(path: string, descriptor: number): GgufHeader {
+  const stat = fstatSync(descriptor, { bigint: true });
+  if (!stat.isFile()) throw new NativeError('native.gguf_malformed', `${path} is not a file`);
+  const version = versionOf(stat);
+  const known = last?.version === version ? last.header.deref() : undefined;
+  if (known !== undefined) return known;
+  const size = Number(stat.size);
+  const header = parseHeader(new HeaderReader(path, descriptor, size), size);
+  if (Date.now() - Number(stat.ctimeMs) > SETTLED_MS) last = { version, header: new WeakRef(header) };
+  return header;
+}
+
+const versionOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+  [dev, ino, size, mtimeNs, ctimeNs].join(' ');
