@@ -5,7 +5,7 @@ import { GgufFile, LlamaModel, writeGguf, type GgufTensorData, type GgufWritable
 import { architectureMetadata, TINY_ARCHITECTURES, tinyTensors, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { requireLoadable } from './require-loadable.ts';
-import { servedFile } from './served-file.ts';
+import { openServedFile } from './served-file.ts';
 import { inspectServedModel } from './served-model-memory.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'require-loadable-'));
@@ -121,7 +121,7 @@ describe('requireLoadable', () => {
     const path = write(changes);
     let message = '';
     try {
-      requireLoadable(path);
+      requireLoadable(path).close();
     } catch (error) {
       expect(error).toMatchObject({ code: 'native.model_unreadable' });
       ({ message } = error as Error);
@@ -142,14 +142,14 @@ describe('requireLoadable', () => {
   ] satisfies [string, Changes][])('accepts files that llama.cpp loads: %s', (_name, changes) => {
     const path = write(changes);
     LlamaModel.load(path).close();
-    expect(() => requireLoadable(path)).not.toThrow();
+    expect(() => requireLoadable(path).close()).not.toThrow();
   });
 
   it('comes before a look at a model and before a copy of it, at every precision', () => {
     const options = { cacheDirectory: directory, numThreads: 1, capacityTokens: 64, cacheBytes: null, maxSequences: 1 };
     const modelPath = write(UNLOADABLE[0]![1]);
     for (const precision of ['exact', 'strict', 'fast', 'bf16'] as const) {
-      expect(() => servedFile({ ...options, modelPath, precision })).toThrow(/'output\.weight' not found/);
+      expect(() => openServedFile({ ...options, modelPath, precision })).toThrow(/'output\.weight' not found/);
       expect(() => inspectServedModel({ ...options, modelPath, precision })).toThrow(/'output\.weight' not found/);
     }
   });

@@ -10,14 +10,15 @@ const INTERMEDIATE_TYPES: ReadonlySet<string> = new Set(['q8_1', 'q8_K']);
  * Refuses a model file that would fail to open later, at the first sample or training job. Reads only the
  * header.
  *
+ * @returns the vocabulary, which the caller must close
  * @throws {NativeError} `native.model_unreadable` with file, reason and remedy; `native.gguf_malformed`
  */
-export function requireLoadable(path: string): void {
+export function requireLoadable(path: string): LlamaModel {
   using file = GgufFile.open(path);
   const problem = problemOf(file);
   if (problem !== null) throw unloadable(`cannot load the model ${path}: ${problem}`);
   try {
-    LlamaModel.check(path);
+    return LlamaModel.checked(path);
   } catch (error) {
     if (!(error instanceof NativeError) || error.code !== 'native.model_unreadable') throw error;
     throw unloadable(error.message, error);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
-import { servedFile } from './served-file.ts';
+import { openServedFile, type ServedFileOptions } from './served-file.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'served-file-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -17,8 +17,11 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
     headSize: 6,
     hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads,
   });
-  const served = (modelPath: string, precision: 'exact' | 'bf16') =>
-    servedFile({ modelPath, precision, cacheDirectory: directory, numThreads: 1 });
+  const served = (modelPath: string, precision: ServedFileOptions['precision']) => {
+    const opened = openServedFile({ modelPath, precision, cacheDirectory: directory, numThreads: 1 });
+    opened.vocabulary.close();
+    return opened.served;
+  };
   expect(served(known, 'bf16')).toEqual({ runner: 'graphs', path: known, matrices: 'bf16' });
   expect(served(known, 'exact')).toEqual({ runner: 'graphs', path: known, matrices: 'f32' });
   expect(() => served(odd, 'bf16')).toThrow(
@@ -31,9 +34,7 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
     'precision bf16 does not support gemma3 models such as gemma.gguf: use exact, strict or fast',
   );
   // Only `fast` may sum attention in half precision.
-  const odds = (['exact', 'strict', 'fast'] as const).map((precision) =>
-    servedFile({ modelPath: odd, precision, cacheDirectory: directory, numThreads: 1 }),
-  );
+  const odds = (['exact', 'strict', 'fast'] as const).map((precision) => served(odd, precision));
   expect(odds).toEqual([
     { runner: 'llama', path: odd, cachePrecision: 'f16', flashAttention: false },
     { runner: 'llama', path: odd, cachePrecision: 'f32', flashAttention: false },

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 
 import { weightBytes } from '@trainyard/decoder';
-import { GgufFile, LlamaModel } from '@trainyard/native';
+import { GgufFile, type LlamaModel } from '@trainyard/native';
 import {
   type Architecture,
   contextLimit,
@@ -13,7 +13,7 @@ import {
 
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
-import { servedFile } from './served-file.ts';
+import { openServedFile } from './served-file.ts';
 import type { ServedFileOptions } from './served-file.ts';
 
 /** More than any step plans. */
@@ -53,10 +53,9 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits & { 
   readonly contextLength: number;
   readonly memory: ModelMemory;
 } {
-  const served = servedFile(options);
+  const { served, vocabulary } = openServedFile(options);
   using file = GgufFile.open(served.path);
   const { metadata } = file;
-  const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
   const { vocabSize, hasRecurrentState } = vocabulary;
   const { contextLength, sizeBytes } = cacheSize(served, { metadata, hasRecurrentState }, options);
   const mode = weightsModeOf(options.weights ?? 'resident', file);

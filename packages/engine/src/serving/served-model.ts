@@ -6,7 +6,7 @@ import { LlamaRunner } from '../runner/llama-runner.ts';
 import type { ModelRunner } from '../runner/model-runner.ts';
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
-import { servedFile } from './served-file.ts';
+import { openServedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
 import { BATCH_TOKENS, leastSamplingBytes } from './served-model-memory.ts';
 import { llamaWarning } from './llama-warning.ts';
@@ -34,13 +34,16 @@ export class ServedModel implements Disposable {
 
   /** @throws {NativeError} if the file is missing or malformed, or no llama.cpp build fits this machine */
   static load(options: ServedModelOptions): ServedModel {
-    return new ServedModel(servedFile(options), options);
+    const { served, vocabulary } = openServedFile(options);
+    if (served.runner === 'graphs') return new ServedModel(served, vocabulary, options);
+    vocabulary.close();
+    return new ServedModel(served, LlamaModel.load(served.path), options);
   }
 
-  private constructor(file: ServedFile, options: ServedModelOptions) {
+  private constructor(file: ServedFile, vocabulary: LlamaModel, options: ServedModelOptions) {
     this.#file = file;
+    this.vocabulary = vocabulary;
     this.#options = options;
-    this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
   /** True if threads spin, as llama.cpp's do: next to other work a step can take ten times as long. */

@@ -15,7 +15,7 @@ const LOAD_UNMAPPED = 0;
 /** File-mapped weights and vocabulary. Closing it closes its contexts and adapters too. */
 export class LlamaModel implements Disposable {
   readonly path: string;
-  /** False if loaded with `vocabOnly`: such a model only tokenises. */
+  /** False if only checked, or loaded with `vocabOnly`: such a model only tokenises. */
   readonly hasWeights: boolean;
   readonly vocabSize: number;
   /** Context length of the training, tokens. */
@@ -86,11 +86,12 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Checks architecture, settings, vocabulary, and name, shape and place of each tensor. Reads no weights.
+   * Checks architecture, settings, vocabulary, and name, shape and place of each tensor. Reads no weights: the model
+   * only tokenises, as if loaded with `vocabOnly`.
    *
    * @throws {NativeError} as `load`
    */
-  static check(path: string): void {
+  static checked(path: string): LlamaModel {
     const llama = library();
     const params = llama.modelDefaultParams();
     params.n_gpu_layers = 0;
@@ -98,7 +99,7 @@ export class LlamaModel implements Disposable {
     params.load_mode = LOAD_UNMAPPED; // llama.cpp aborts if a mapped file gets no memory
     const { result, errors } = captureErrors(() => llama.modelLoad(cPath(path), params));
     if (result === null) throw unreadable(path, errors);
-    llama.modelFree(result);
+    return new LlamaModel(path, result, false);
   }
 
   private constructor(path: string, address: Pointer, hasWeights: boolean) {

@@ -10,6 +10,6 @@ import type { ScoreOptions } from './score-in-child.ts';
 
 await answerAsHost(() => {
   const { modelPath, numThreads } = hostOptions<ScoreOptions>();
-  requireLoadable(modelPath);
+  requireLoadable(modelPath).close();
   return llamaScores(modelPath, numThreads);
 });
