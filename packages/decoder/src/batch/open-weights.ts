@@ -5,7 +5,7 @@ import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { PackedMatrices } from '../packed/packed-matrices.ts';
 import { PackedWeights } from '../packed/packed-weights.ts';
 import { StreamedMatrices } from '../products/streamed-matrices.ts';
-import { WASM_FORMATS } from '../packed/weight-formats.ts';
+import { WASM_LIMITS } from '../packed/weight-formats.ts';
 
 export type DecoderWeights = DecoderGraphs | Bf16Matrices | PackedMatrices | StreamedMatrices;
 
@@ -62,8 +62,8 @@ export function weightBytes(
   if (matrices === 'bf16') return embedding + 2 * expanded;
   const packed = PackedMatrices.bytesOf(file, architecture, mode);
   if (mode === 'streamed')
-    return (packed || PackedWeights.bytesOf(file, architecture, WASM_FORMATS)) + 4 * routingParameters(architecture);
-  if (packed === 0) return embedding + 4 * expanded + PackedWeights.bytesOf(file, architecture, WASM_FORMATS);
+    return (packed || PackedWeights.bytesOf(file, architecture, WASM_LIMITS)) + 4 * routingParameters(architecture);
+  if (packed === 0) return embedding + 4 * expanded + PackedWeights.bytesOf(file, architecture, WASM_LIMITS);
   const isPacked = PackedWeights.tensorNames(file, architecture);
   return packed + embedding + 4 * valuesOf((name) => name !== EMBEDDING && !isPacked.has(name));
 }

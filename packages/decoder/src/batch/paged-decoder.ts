@@ -35,7 +35,7 @@ import { PackedMatrices } from '../packed/packed-matrices.ts';
 import { PackedProducts } from '../packed/packed-products.ts';
 import { PackedWeights } from '../packed/packed-weights.ts';
 import { StreamedMatrices } from '../products/streamed-matrices.ts';
-import { WASM_FORMATS } from '../packed/weight-formats.ts';
+import { WASM_LIMITS } from '../packed/weight-formats.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockBuffers, type BlockRows, type Rows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
@@ -202,7 +202,7 @@ export class PagedDecoder {
     this.#outputGate = new Float32Array(architecture.hasOutputGate ? batchTokens * numHeads * headSize : 0);
     this.#logits = sharedFloats(KEPT_LOGIT_ROWS * vocabSize);
     const isWhole = weights instanceof PackedMatrices || weights instanceof Bf16Matrices;
-    const packedBytes = packed === null || isWhole ? 0 : PackedWeights.bytesOf(packed, architecture, WASM_FORMATS);
+    const packedBytes = packed === null || isWhole ? 0 : PackedWeights.bytesOf(packed, architecture, WASM_LIMITS);
     this.#maxFewRows = MAX_PACKED_ROWS[weights instanceof StreamedMatrices ? 'streamed' : 'resident'];
     const bufferRows = weights instanceof Bf16Matrices ? computedRows(batchTokens) : batchTokens;
     const ownBytes =

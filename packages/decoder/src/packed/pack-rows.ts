@@ -14,7 +14,7 @@ export const formatOf = (type: string): WeightFormat | null =>
 
 /** Values of a row that have a format: rows of a type have whole blocks. */
 export const packedBytes = (format: WeightFormat, numRows: number, numColumns: number): number =>
-  (numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * GROUP_BLOCK_BYTES[format];
+  Math.ceil(numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * GROUP_BLOCK_BYTES[format];
 
 export interface RowOrder {
   readonly numColumns: number;
@@ -30,13 +30,20 @@ export interface RowOrder {
  */
 export function packRows(type: string, raw: Uint8Array, rows: RowOrder, into: Uint8Array): void {
   const typeId = isPlain(type) ? PLAIN_TYPES[type] : STORED_BLOCKS[type]!.typeId;
-  if (!packRowsInC(typeId, raw, rows, into)) packRowsInJavaScript(type, raw, rows, into);
+  if (!packRowsInC(typeId, raw, inGroups(rows), into)) packRowsInJavaScript(type, raw, rows, into);
 }
 
 /** The same in JavaScript. */
 export function packRowsInJavaScript(type: string, raw: Uint8Array, rows: RowOrder, into: Uint8Array): void {
-  if (isPlain(type)) packPlain(type, raw, rows, into);
-  else packBlocks(type, raw, rows, into);
+  if (isPlain(type)) packPlain(type, raw, inGroups(rows), into);
+  else packBlocks(type, raw, inGroups(rows), into);
+}
+
+/** The last group is filled with copies of its last row, whose products are not used. */
+function inGroups({ numColumns, order }: RowOrder): RowOrder {
+  const numRows = GROUP_ROWS * Math.ceil(order.length / GROUP_ROWS);
+  if (numRows === order.length) return { numColumns, order };
+  return { numColumns, order: Uint32Array.from({ length: numRows }, (_, i) => order[i] ?? order.at(-1)!) };
 }
 
 function packPlain(type: PlainType, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {

@@ -4,10 +4,10 @@ import { DecoderParts } from '../graphs/decoder-parts.ts';
 import type { PackedMatrix } from './packed-matrix.ts';
 import { PackedWeights } from './packed-weights.ts';
 import { productInstructions } from './same-product-bits.ts';
-import { FORMATS, type WeightFormat } from './weight-formats.ts';
+import { NATIVE_LIMITS } from './weight-formats.ts';
 
 /** Formats that take about as much memory as the file: streamed weights are packed as well. */
-const SMALL_FORMATS: readonly WeightFormat[] = FORMATS.filter((format) => !['bf16', 'f16', 'f32'].includes(format));
+const SMALL_FORMATS = NATIVE_LIMITS.formats.filter((format) => !['bf16', 'f16', 'f32'].includes(format));
 
 /** A model whose products all are computed by kernels in C, from its weights as the file has them. */
 export class PackedMatrices {
@@ -40,7 +40,10 @@ export class PackedMatrices {
   /** Bytes of the matrices; 0 if kernels in C do not compute all of them on this machine, or they stay in the file. */
   static bytesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture, mode: WeightsMode): number {
     if (productInstructions() === null) return 0;
-    return PackedWeights.bytesOf(file, architecture, mode === 'streamed' ? SMALL_FORMATS : FORMATS);
+    return PackedWeights.bytesOf(file, architecture, {
+      ...NATIVE_LIMITS,
+      ...(mode === 'streamed' && { formats: SMALL_FORMATS }),
+    });
   }
 
   close(): void {

@@ -26,11 +26,11 @@ export const PRODUCT_CELL = {
   y: 5,
   yRowBytes: 6,
   weights: 7,
-  numGroups: 8,
-  groupsPerUnit: 9,
+  numColumns: 8,
+  columnsPerUnit: 9,
 } as const;
 
-/** A unit is some groups of weight rows, which are result columns. Kernels in WebAssembly add to what y has. */
+/** A unit is some weight rows, which are result columns. Kernels in WebAssembly add to what y has, in whole groups. */
 export class PackedProductWork {
   readonly #cells: Float64Array;
   readonly #kernels: readonly (readonly ProductKernel[])[] | ProductKernels;
@@ -48,10 +48,10 @@ export class PackedProductWork {
     const value = (name: keyof typeof PRODUCT_CELL): number => cells[PRODUCT_CELL[name]]!;
     const [format, xRowBytes, yRowBytes] = [value('format'), value('xRowBytes'), value('yRowBytes')];
     const groupBytes = (xRowBytes / 4 / BLOCK_VALUES) * GROUP_BLOCK_BYTES[FORMATS[format]!];
-    const first = unit * value('groupsPerUnit');
-    const end = Math.min(value('numGroups'), first + value('groupsPerUnit'));
+    const first = unit * value('columnsPerUnit');
+    const end = Math.min(value('numColumns'), first + value('columnsPerUnit'));
     const weights = value('weights');
-    const y = value('y') + 4 * GROUP_ROWS * first;
+    const y = value('y') + 4 * first;
     const numRows = value('numRows');
     for (let row = 0; row < numRows; row += MAX_KERNEL_ROWS) {
       kernels[format]![Math.min(MAX_KERNEL_ROWS, numRows - row) - 1]!(
@@ -59,8 +59,8 @@ export class PackedProductWork {
         xRowBytes,
         y + row * yRowBytes,
         yRowBytes,
-        weights + first * groupBytes,
-        weights + end * groupBytes,
+        weights + (first / GROUP_ROWS) * groupBytes,
+        weights + (end / GROUP_ROWS) * groupBytes,
       );
     }
   }

@@ -5,12 +5,12 @@ import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import { PackedProductWork, type PackedProductWorkData, PRODUCT_CELL } from './packed-product-work.ts';
 import type { PackedMatrix } from './packed-matrix.ts';
 import { startSum, type SumOfProducts } from '../products/sum-of-products.ts';
-import { BLOCK_VALUES, FORMATS, GROUP_ROWS } from './weight-formats.ts';
+import { FORMATS } from './weight-formats.ts';
 
 /** About 15 µs for one row: small enough that threads finish together, large enough that taking units costs nothing. */
 const UNIT_VALUES = 64_000;
-/** Native kernels multiply up to eight groups together. */
-const UNIT_GROUPS = 8;
+/** Native kernels multiply up to 64 columns together, or twice as many. */
+const COLUMN_STEP = 64;
 
 export class PackedProducts {
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
@@ -45,7 +45,7 @@ export class PackedProducts {
    */
   multiply(x: Float32Array, matrix: PackedMatrix, { sum, y }: SumOfProducts): void {
     const cells = this.#cells;
-    const groupsPerUnit = UNIT_GROUPS * Math.max(1, Math.round(UNIT_VALUES / (UNIT_GROUPS * GROUP_ROWS * matrix.in)));
+    const columnsPerUnit = COLUMN_STEP * Math.max(1, Math.round(UNIT_VALUES / (COLUMN_STEP * matrix.in)));
     if (!this.writesAnywhere) startSum({ sum, y });
     const yPlace = this.#placeOf(y);
     const sumPlace = sum === null ? NaN : this.#placeOf(sum);
@@ -53,21 +53,15 @@ export class PackedProducts {
     cells[PRODUCT_CELL.x] = this.#placeOf(x);
     cells[PRODUCT_CELL.xRowBytes] = 4 * matrix.in;
     cells[PRODUCT_CELL.yRowBytes] = 4 * matrix.out;
-    cells[PRODUCT_CELL.groupsPerUnit] = groupsPerUnit;
+    cells[PRODUCT_CELL.columnsPerUnit] = columnsPerUnit;
     for (const { format, bytes, firstRow, numRows } of matrix.parts) {
-      const numGroups = numRows / GROUP_ROWS;
       cells[PRODUCT_CELL.format] = FORMATS.indexOf(format);
       cells[PRODUCT_CELL.sum] = sumPlace + 4 * firstRow;
       cells[PRODUCT_CELL.y] = yPlace + 4 * firstRow;
       cells[PRODUCT_CELL.weights] = this.#placeOf(bytes);
-      cells[PRODUCT_CELL.numGroups] = numGroups;
-      this.#team.run(this.#work, Math.ceil(numGroups / groupsPerUnit), true, this.#compute);
+      cells[PRODUCT_CELL.numColumns] = numRows;
+      this.#team.run(this.#work, Math.ceil(numRows / columnsPerUnit), true, this.#compute);
     }
-  }
-
-  /** True if the kernels compute a matrix of these sizes. */
-  static fits({ out, in: columns }: { readonly out: number; readonly in: number }): boolean {
-    return out % GROUP_ROWS === 0 && columns % BLOCK_VALUES === 0;
   }
 
   /** Bytes from the memory's start. */

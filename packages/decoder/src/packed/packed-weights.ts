@@ -12,8 +12,7 @@ import {
 import type { Architecture, ByProjection, LinearName } from '@trainyard/transformer';
 import { formatOf, packedBytes, packRows } from './pack-rows.ts';
 import type { PackedMatrix, PackedPart } from './packed-matrix.ts';
-import { PackedProducts } from './packed-products.ts';
-import type { WeightFormat } from './weight-formats.ts';
+import { BLOCK_VALUES, GROUP_ROWS, type KernelLimits, type WeightFormat } from './weight-formats.ts';
 
 type WeightFile = Pick<GgufFile, 'tensors' | 'readRaw'>;
 type TensorTable = Pick<GgufFile, 'tensors'>;
@@ -78,14 +77,14 @@ export class PackedWeights {
     this.head = all.at(-1)!;
   }
 
-  /** Bytes of all parts, each at a multiple of 64; 0 if `formats` and the kernels do not fit all matrices of a model. */
-  static bytesOf(file: TensorTable, architecture: Architecture, formats: readonly WeightFormat[]): number {
+  /** Bytes of all parts, each at a multiple of 64; 0 if the kernels do not compute all matrices of a model. */
+  static bytesOf(file: TensorTable, architecture: Architecture, { formats, rowStep }: KernelLimits): number {
     let sizeBytes = 0;
     for (const { sources, columns } of sourcesOf(file, architecture)) {
       for (const { tensor, numRows } of sources) {
         const format = formatOf(file.tensors.get(tensor)?.type ?? '');
         if (format === null || !formats.includes(format)) return 0;
-        if (!PackedProducts.fits({ out: numRows, in: columns })) return 0;
+        if (numRows % rowStep !== 0 || columns % BLOCK_VALUES !== 0) return 0;
         sizeBytes += 64 + packedBytes(format, numRows, columns);
       }
     }
@@ -106,7 +105,8 @@ function partsOf(
   for (const source of sources) {
     const format = formatOf(tensors.get(source.tensor)!.type)!;
     const last = parts.at(-1);
-    if (last?.format === format) {
+    // A group has rows of one tensor.
+    if (last?.format === format && last.numRows % GROUP_ROWS === 0) {
       last.numRows += source.numRows;
       last.sources.push(source);
     } else parts.push({ format, numRows: source.numRows, sources: [source] });

@@ -40,8 +40,8 @@ function trial(instructions: InstructionSet | null): Float32Array {
   cells[PRODUCT_CELL.y] = y;
   cells[PRODUCT_CELL.yRowBytes] = 4 * width;
   cells[PRODUCT_CELL.weights] = WEIGHTS_AT;
-  cells[PRODUCT_CELL.numGroups] = NUM_GROUPS;
-  cells[PRODUCT_CELL.groupsPerUnit] = NUM_GROUPS;
+  cells[PRODUCT_CELL.numColumns] = width;
+  cells[PRODUCT_CELL.columnsPerUnit] = width;
   for (const format of WASM_FORMATS) {
     const blockWords = GROUP_BLOCK_BYTES[format] / 4;
     const numNumbers = format === 'affine4' ? 2 * GROUP_ROWS : GROUP_ROWS;

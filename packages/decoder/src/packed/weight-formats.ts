@@ -25,6 +25,16 @@ export const GROUP_BLOCK_BYTES = {
 export type WeightFormat = keyof typeof GROUP_BLOCK_BYTES;
 export const FORMATS = Object.keys(GROUP_BLOCK_BYTES) as WeightFormat[];
 
-/** Formats of the kernels in WebAssembly; those in C have all. */
+/** Formats of the kernels in WebAssembly. */
 export const WASM_FORMATS = ['affine4', 'scaled8'] as const satisfies readonly WeightFormat[];
 export type WasmFormat = (typeof WASM_FORMATS)[number];
+
+/** Matrices that kernels compute. */
+export interface KernelLimits {
+  readonly formats: readonly WeightFormat[];
+  /** Parts of a matrix have a multiple of as many rows. */
+  readonly rowStep: number;
+}
+
+export const WASM_LIMITS: KernelLimits = { formats: WASM_FORMATS, rowStep: GROUP_ROWS };
+export const NATIVE_LIMITS: KernelLimits = { formats: FORMATS, rowStep: 1 };

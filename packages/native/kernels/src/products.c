@@ -29,7 +29,7 @@ enum { MAX_ROWS = 4, MAX_ROWS_OF_TWO_PAIRS = 1, PANEL_PAIRS = 1, MAX_PANELS = 1 
  * weights and results maybe before it; a sum of NaN is 0.
  */
 struct product {
-  double format, num_rows, x, x_row_bytes, sum, y, y_row_bytes, weights, num_groups, groups_per_unit;
+  double format, num_rows, x, x_row_bytes, sum, y, y_row_bytes, weights, num_columns, columns_per_unit;
 };
 
 enum format { AFFINE4, SCALED8, AFFINE8, HALF_SCALED8, BF16, F16, F32 };
@@ -119,18 +119,25 @@ INLINE void expand_four(const enum format format, struct pair pair, struct scali
   }
 }
 
-/* y = from + sums of n rows, in all sixteen columns or the first eight. No rows to add to are 0. */
-INLINE void add_sums(const int n, const floats *sums, const float *from, float *y, int64_t stride, int is_whole) {
-  UNROLL for (int row = 0; row < n; row++) {
-    const float *old = from + row * stride;
-    float *to = y + row * stride;
-    if (is_whole) {
-      store(to, (from == 0 ? splat(0) : load(old)) + sums[row]);
-    } else {
-      floats8 half = __builtin_shufflevector(sums[row], sums[row], 0, 1, 2, 3, 4, 5, 6, 7);
-      *(floats8_anywhere *)to = (from == 0 ? (floats8)0 : *(const floats8_anywhere *)old) + half;
-    }
+/* add_sums for fewer than sixteen columns. */
+static __attribute__((noinline)) void add_narrow_sums(int n, const floats *sums, const float *from, float *y, int64_t stride,
+                                                      int64_t width) {
+  for (int row = 0; row < n; row++)
+    for (int64_t i = 0; i < width; i++)
+      y[row * stride + i] = (from == 0 ? 0 : from[row * stride + i]) + ((const float *)(sums + row))[i];
+}
+
+/* y = from + sums of n rows, in the first `width` of sixteen columns. No rows to add to are 0. */
+INLINE void add_sums(const int n, const floats *sums, const float *from, float *y, int64_t stride, int64_t width) {
+  if (width != LANES) {
+    /* The sums themselves have no address, so that they stay in registers. */
+    floats stored[MAX_ROWS];
+    UNROLL for (int row = 0; row < n; row++) stored[row] = sums[row];
+    add_narrow_sums(n, stored, from, y, stride, width);
+    return;
   }
+  UNROLL for (int row = 0; row < n; row++)
+    store(y + row * stride, (from == 0 ? splat(0) : load(from + row * stride)) + sums[row]);
 }
 
 /*
@@ -226,7 +233,7 @@ struct rows {
 INLINE const float *shifted(const float *sum, int64_t by) { return sum == 0 ? 0 : sum + by; }
 
 /* Adds the products of so few rows that sums have to wait for themselves, not for weights. */
-INLINE void add_few_rows(const enum format format, const int num_pairs, struct pair *pairs, int is_whole, struct rows rows) {
+INLINE void add_few_rows(const enum format format, const int num_pairs, struct pair *pairs, int64_t width, struct rows rows) {
   for (int64_t value = 0; value < rows.num_values; value += SUM_VALUES) {
     int64_t left = rows.num_values - value;
     int64_t num_blocks = (left < SUM_VALUES ? left : SUM_VALUES) / BLOCK_VALUES;
@@ -236,7 +243,7 @@ INLINE void add_few_rows(const enum format format, const int num_pairs, struct p
   case n:                                                                                                \
     multiply_blocks(n, num_pairs, format, pairs, num_blocks, rows.x + value, rows.x_stride, sums);       \
     UNROLL for (int p = 0; p < num_pairs; p++)                                                           \
-      add_sums(n, sums + p * n, shifted(rows.sum, p * LANES), rows.y + p * LANES, rows.y_stride, is_whole); \
+      add_sums(n, sums + p * n, shifted(rows.sum, p * LANES), rows.y + p * LANES, rows.y_stride, width); \
     break;
       EACH_COUNT(CASE)
 #undef CASE
@@ -256,7 +263,7 @@ struct panels {
 };
 
 /* Adds the products of rows by the values that `panels` has. Places are those of the first value and column. */
-INLINE void add_panels(const int num_pairs, struct panels panels, int is_whole, struct rows rows) {
+INLINE void add_panels(const int num_pairs, struct panels panels, int64_t width, struct rows rows) {
   for (int64_t row = 0; row < rows.count;) {
     int64_t rest = rows.count - row, calls = (rest + MAX_ROWS - 1) / MAX_ROWS, count = (rest + calls - 1) / calls;
     const float *x = rows.x + row * rows.x_stride, *weights = panels.weights;
@@ -269,7 +276,7 @@ INLINE void add_panels(const int num_pairs, struct panels panels, int is_whole, 
   case n:                                                                                 \
     multiply_expanded(n, num_pairs, weights, panels.num_values, x, rows.x_stride, sums);  \
     UNROLL for (int p = 0; p < num_pairs; p++)                                            \
-      add_sums(n, sums + p * n, shifted(sum, p * LANES), y + p * LANES, rows.y_stride, is_whole);  \
+      add_sums(n, sums + p * n, shifted(sum, p * LANES), y + p * LANES, rows.y_stride, width);  \
     break;
         EACH_COUNT(CASE)
 #undef CASE
@@ -283,14 +290,14 @@ INLINE void add_panels(const int num_pairs, struct panels panels, int is_whole, 
 }
 /* One copy for all formats. */
 static __attribute__((noinline)) void add_wide_panels(const struct panels *panels, const struct rows *rows) {
-  add_panels(PANEL_PAIRS, *panels, 1, *rows);
+  add_panels(PANEL_PAIRS, *panels, LANES, *rows);
 }
-static __attribute__((noinline)) void add_narrow_panel(const struct panels *panels, int is_whole, const struct rows *rows) {
-  add_panels(1, *panels, is_whole, *rows);
+static __attribute__((noinline)) void add_narrow_panel(const struct panels *panels, int64_t width, const struct rows *rows) {
+  add_panels(1, *panels, width, *rows);
 }
 
 /* Adds the products of rows by pairs of groups, `num_pairs` a panel, whose weights are expanded once. */
-INLINE void add_rows(const enum format format, const int num_pairs, int64_t num_panels, struct pair *pairs, int is_whole,
+INLINE void add_rows(const enum format format, const int num_pairs, int64_t num_panels, struct pair *pairs, int64_t width,
                      struct rows rows) {
   float weights[SUM_VALUES * LANES * PANEL_PAIRS * MAX_PANELS] __attribute__((aligned(64)));
   while (rows.num_values > 0) {
@@ -302,57 +309,58 @@ INLINE void add_rows(const enum format format, const int num_pairs, int64_t num_
       pairs[i].second += num_blocks * block_bytes(format);
     }
     struct panels panels = {weights, num_panels, num_values};
-    if (num_pairs == PANEL_PAIRS && is_whole) add_wide_panels(&panels, &rows);
-    else add_narrow_panel(&panels, is_whole, &rows);
+    if (num_pairs == PANEL_PAIRS && width == LANES) add_wide_panels(&panels, &rows);
+    else add_narrow_panel(&panels, width, &rows);
     rows.sum = rows.y;
     rows.x += num_values;
     rows.num_values -= num_values;
   }
 }
 
-INLINE void add_groups(const enum format format, const uint8_t *weights, int64_t num_groups, struct rows rows) {
+/* The last group may have fewer than eight columns. */
+INLINE void add_columns(const enum format format, const uint8_t *weights, int64_t num_columns, struct rows rows) {
   const int64_t group_bytes = rows.num_values / BLOCK_VALUES * block_bytes(format), most_pairs = PANEL_PAIRS * MAX_PANELS;
-  for (int64_t group = 0; group < num_groups;) {
-    int64_t left = num_groups - group, num_whole = left / 2 < most_pairs ? left / 2 : most_pairs;
+  for (int64_t column = 0; column < num_columns;) {
+    int64_t left = num_columns - column, num_whole = left / LANES < most_pairs ? left / LANES : most_pairs;
     struct pair pairs[PANEL_PAIRS * MAX_PANELS];
-    const uint8_t *at = weights + group * group_bytes;
+    const uint8_t *at = weights + column / GROUP_ROWS * group_bytes;
     for (int64_t p = 0; p < num_whole; p++, at += 2 * group_bytes) pairs[p] = (struct pair){at, at + group_bytes};
-    if (num_whole == 0) pairs[0] = (struct pair){at, at};
+    if (num_whole == 0) pairs[0] = (struct pair){at, left > GROUP_ROWS ? at + group_bytes : at};
     struct rows columns = rows;
-    columns.sum = shifted(rows.sum, group * GROUP_ROWS);
-    columns.y += group * GROUP_ROWS;
-    int64_t done = 1;
+    columns.sum = shifted(rows.sum, column);
+    columns.y += column;
+    int64_t done = 1, width = left < LANES ? left : LANES;
     if (rows.count <= MAX_ROWS_OF_TWO_PAIRS && num_whole >= MAX_PAIRS) {
       done = MAX_PAIRS;
-      add_few_rows(format, MAX_PAIRS, pairs, 1, columns);
+      add_few_rows(format, MAX_PAIRS, pairs, LANES, columns);
     } else if (rows.count > MAX_ROWS && num_whole >= PANEL_PAIRS) {
       done = num_whole / PANEL_PAIRS * PANEL_PAIRS;
-      add_rows(format, PANEL_PAIRS, done / PANEL_PAIRS, pairs, 1, columns);
-    } else if (rows.count <= MAX_ROWS) add_few_rows(format, 1, pairs, num_whole > 0, columns);
-    else add_rows(format, 1, 1, pairs, num_whole > 0, columns);
-    group += 2 * done;
+      add_rows(format, PANEL_PAIRS, done / PANEL_PAIRS, pairs, LANES, columns);
+    } else if (rows.count <= MAX_ROWS) add_few_rows(format, 1, pairs, width, columns);
+    else add_rows(format, 1, 1, pairs, width, columns);
+    column += done * LANES;
   }
 }
 
-/* A unit of groups of weight rows, which are columns of y. */
+/* A unit of weight rows, which are columns of y. */
 void EXPORTED(add_product)(char *memory, const struct product *product, int32_t unit) {
-  int64_t first = unit * (int64_t)product->groups_per_unit;
-  int64_t end = first + (int64_t)product->groups_per_unit;
-  if (end > (int64_t)product->num_groups) end = (int64_t)product->num_groups;
+  int64_t first = unit * (int64_t)product->columns_per_unit;
+  int64_t num_columns = (int64_t)product->num_columns - first;
+  if (num_columns > (int64_t)product->columns_per_unit) num_columns = (int64_t)product->columns_per_unit;
   struct rows rows = {
     .x = (const float *)(memory + (int64_t)product->x),
-    .sum = product->sum != product->sum ? 0 : (const float *)(memory + (int64_t)product->sum) + first * GROUP_ROWS,
-    .y = (float *)(memory + (int64_t)product->y) + first * GROUP_ROWS,
+    .sum = product->sum != product->sum ? 0 : (const float *)(memory + (int64_t)product->sum) + first,
+    .y = (float *)(memory + (int64_t)product->y) + first,
     .count = (int64_t)product->num_rows,
     .x_stride = (int64_t)product->x_row_bytes / 4,
     .y_stride = (int64_t)product->y_row_bytes / 4,
     .num_values = (int64_t)product->x_row_bytes / 4,
   };
-  int64_t blocks = rows.num_values / BLOCK_VALUES;
+  int64_t blocks = first / GROUP_ROWS * (rows.num_values / BLOCK_VALUES);
   const uint8_t *weights = (const uint8_t *)memory + (int64_t)product->weights;
   switch ((enum format)product->format) {
-#define CASE(format)                                                                                     \
-  case format: add_groups(format, weights + first * blocks * block_bytes(format), end - first, rows); break;
+#define CASE(format) \
+  case format: add_columns(format, weights + blocks * block_bytes(format), num_columns, rows); break;
     CASE(AFFINE4) CASE(SCALED8) CASE(AFFINE8) CASE(HALF_SCALED8) CASE(BF16) CASE(F16) CASE(F32)
 #undef CASE
   }
