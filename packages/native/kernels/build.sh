@@ -18,7 +18,7 @@ library() {
   for set in "$@"; do
     local more=()
     IFS=, read -ra more <<<"${set#*=}"
-    for source in attention products; do
+    for source in attention deltas products; do
       "${zig[@]}" cc "${flags[@]}" -target "$target" "${more[@]}" -DINSTRUCTIONS="${set%%=*}" -c $source.c \
         -o "$build/$source-${set%%=*}.o"
       objects+=("$build/$source-${set%%=*}.o")

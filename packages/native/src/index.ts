@@ -36,6 +36,7 @@ export { BF16_ENDINGS, endingTakesOther } from './onednn/matmul.ts';
 export type { Bf16Ending } from './onednn/matmul.ts';
 export { computedRows } from './onednn/row-primitives.ts';
 export { AttentionKernels, type AttentionPlan } from './kernels/attention-kernels.ts';
+export { type DeltaKernels, deltaKernels, type DeltaToken } from './kernels/delta-kernels.ts';
 export { packRowsInC } from './kernels/packing-kernel.ts';
 export { ProductKernels } from './kernels/product-kernels.ts';
 export { kernelInstructionSets, type InstructionSet } from './kernels/kernel-library.ts';

@@ -2,6 +2,7 @@ import type { KoffiFunc } from 'koffi';
 import { kernelLibrary } from './kernel-library.ts';
 
 type PackRows = KoffiFunc<
+  // oxlint-disable-next-line eslint/max-params -- a function in C
   (typeId: number, raw: Uint8Array, order: Uint32Array, numRows: number, numColumns: number, into: Uint8Array) => void
 >;
 

@@ -1,12 +1,12 @@
+import type { DeltaToken } from '@trainyard/native';
 import type { DeltaHead, DeltaNet } from '@trainyard/transformer';
 
 /** Numbers of a token that its gradient needs, of all value heads of a key head. */
 export interface KeptToken {
   /** After the token. */
   readonly state: Float32Array;
-  readonly delta: readonly Float64Array[];
-  readonly memory: readonly Float64Array[];
-  readonly out: readonly Float64Array[];
+  /** Arrays of the value heads, as of `DeltaHead`: v, memory, delta, out. */
+  readonly ofValues: readonly Float64Array[];
 }
 
 /** Gradients of a token, of one key head and its value heads. */
@@ -14,32 +14,37 @@ export interface HeadGradient {
   /** Gradients of the sums of the convolution. */
   readonly sums: { readonly q: Float64Array; readonly k: Float64Array; readonly v: readonly Float64Array[] };
   readonly out: Float64Array;
-  readonly delta: Float64Array;
+  /** ∂q, then ∂k. */
+  readonly keys: Float64Array;
+  /** Arrays of the value heads: ∂v, ∂delta, ∂α and ∂β. */
+  readonly ofValues: readonly Float64Array[];
 }
 
 export function newKeptToken(net: DeltaNet): KeptToken {
   const groupSize = net.numValueHeads / net.numKeyHeads;
-  const numbers = () => Array.from({ length: groupSize }, () => new Float64Array(net.valueSize));
   return {
-    state: new Float32Array(groupSize * net.keySize * net.valueSize),
-    delta: numbers(),
-    memory: numbers(),
-    out: numbers(),
+    state: new Float32Array(new SharedArrayBuffer(4 * groupSize * net.keySize * net.valueSize)),
+    ofValues: Array.from({ length: groupSize }, () => numbers(4 * net.valueSize)),
   };
 }
 
 export function newHeadGradient({ numKeyHeads, numValueHeads, keySize, valueSize }: DeltaNet): HeadGradient {
-  const numbers = (length: number) => new Float64Array(length);
+  const keys = numbers(2 * keySize);
+  const ofValues = Array.from({ length: numValueHeads / numKeyHeads }, () => numbers(2 * valueSize + 2));
   return {
     sums: {
-      q: numbers(keySize),
-      k: numbers(keySize),
-      v: Array.from({ length: numValueHeads / numKeyHeads }, () => numbers(valueSize)),
+      q: keys.subarray(0, keySize),
+      k: keys.subarray(keySize),
+      v: ofValues.map((own) => own.subarray(0, valueSize)),
     },
     out: numbers(valueSize),
-    delta: numbers(valueSize),
+    keys,
+    ofValues,
   };
 }
+
+/** Memory that garbage collection does not move: kernels in C read it. */
+const numbers = (length: number) => new Float64Array(new SharedArrayBuffer(8 * length));
 
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 /** Derivative of x · sigmoid(x). */
@@ -84,7 +89,7 @@ function outputGradient(
   const { norm } = head.vectors;
   const { dOutput, dProducts } = into;
   const dOut = into.gradient.out;
-  const out = kept.out[index]!;
+  const out = kept.ofValues[index]!.subarray(3 * valueSize);
   const at = head.valueHead(index) * valueSize;
   let squares = 0;
   for (let i = 0; i < valueSize; i++) squares += out[i]! * out[i]!;
@@ -113,46 +118,23 @@ function stateGradient(
   into: { readonly ofState: Float32Array; readonly gradient: HeadGradient; readonly dProducts: Float32Array },
 ): void {
   const { keySize, valueSize } = head.net;
-  const { sums, out: dOut, delta: dDelta } = into.gradient;
-  const { q, k } = head;
+  const stateFloats = keySize * valueSize;
+  const ofHead = (states: Float32Array) => states.subarray(index * stateFloats, (index + 1) * stateFloats);
+  const { gradient } = into;
+  const own: HeadNumbers = {
+    keys: head.keys,
+    values: kept.ofValues[index]!,
+    before: before === null ? null : ofHead(before),
+    after: ofHead(kept.state),
+  };
+  const of = { out: gradient.out, state: ofHead(into.ofState), keys: gradient.keys, values: gradient.ofValues[index]! };
+  const token = head.tokenOf(index);
+  const { kernels } = head;
+  if (kernels === null) addStateGradient(token, own, of);
+  else kernels.addGradient(token, own.keys, own.values, own.before, own.after, of.out, of.state, of.keys, of.values);
+  const dValue = gradient.sums.v[index]!;
+  const [dAlpha, dBeta] = [of.values[2 * valueSize]!, of.values[2 * valueSize + 1]!];
   const [alpha, beta] = [head.alpha[index]!, head.beta[index]!];
-  const [delta, memory, value] = [kept.delta[index]!, kept.memory[index]!, head.v[index]!];
-  const first = index * keySize * valueSize;
-  const { ofState } = into;
-  dDelta.fill(0);
-  for (let row = 0, at = first; row < keySize; row++) {
-    const [query, key] = [q[row]!, k[row]!];
-    let [dQuery, dKey] = [0, 0];
-    for (let i = 0; i < valueSize; i++, at++) {
-      const dState = ofState[at]! + query * dOut[i]!;
-      ofState[at] = dState;
-      dQuery += kept.state[at]! * dOut[i]!;
-      dKey += dState * delta[i]!;
-      dDelta[i]! += key * dState;
-    }
-    sums.q[row]! += dQuery;
-    sums.k[row]! += dKey;
-  }
-  let dBeta = 0;
-  const dValue = sums.v[index]!;
-  for (let i = 0; i < valueSize; i++) {
-    dBeta += dDelta[i]! * (value[i]! - memory[i]!);
-    dValue[i] = beta * dDelta[i]!;
-  }
-  let dAlpha = 0;
-  for (let row = 0, at = first; row < keySize; row++) {
-    const key = k[row]!;
-    let dKey = 0;
-    for (let i = 0; i < valueSize; i++, at++) {
-      const state = before === null ? 0 : before[at]!;
-      // ∂memory is -∂value.
-      const dState = ofState[at]! - key * dValue[i]!;
-      dKey -= alpha * state * dValue[i]!;
-      dAlpha += dState * state;
-      ofState[at] = alpha * dState;
-    }
-    sums.k[row]! += dKey;
-  }
   const channelSums = head.sums.v[index]!;
   for (let i = 0; i < valueSize; i++) dValue[i]! *= siluSlope(channelSums[i]!);
   const valueHead = head.valueHead(index);
@@ -160,6 +142,62 @@ function stateGradient(
   const slope = decay[valueHead]! * sigmoid(products[head.sizes.a + valueHead]! + step[valueHead]!);
   into.dProducts[head.sizes.a + valueHead] = dAlpha * alpha * slope;
   into.dProducts[head.sizes.b + valueHead] = dBeta * beta * (1 - beta);
+}
+
+/** Numbers of a token and one value head; arrays as of the kernels. */
+interface HeadNumbers {
+  readonly keys: Float64Array;
+  readonly values: Float64Array;
+  readonly before: Float32Array | null;
+  readonly after: Float32Array;
+}
+
+/** The kernel's loops in TypeScript. */
+function addStateGradient(
+  [keySize = 0, valueSize = 0, alpha = 0, beta = 0]: DeltaToken,
+  { keys, values, before, after }: HeadNumbers,
+  of: {
+    readonly out: Float64Array;
+    readonly state: Float32Array;
+    readonly keys: Float64Array;
+    readonly values: Float64Array;
+  },
+): void {
+  const [dValue, dDelta] = [of.values.subarray(0, valueSize), of.values.subarray(valueSize, 2 * valueSize)];
+  dDelta.fill(0);
+  for (let row = 0, at = 0; row < keySize; row++) {
+    const [query, key] = [keys[row]!, keys[keySize + row]!];
+    let [dQuery, dKey] = [0, 0];
+    for (let i = 0; i < valueSize; i++, at++) {
+      const dState = of.state[at]! + query * of.out[i]!;
+      of.state[at] = dState;
+      dQuery += after[at]! * of.out[i]!;
+      dKey += dState * values[2 * valueSize + i]!;
+      dDelta[i]! += key * dState;
+    }
+    of.keys[row]! += dQuery;
+    of.keys[keySize + row]! += dKey;
+  }
+  let [dAlpha, dBeta] = [0, 0];
+  for (let i = 0; i < valueSize; i++) {
+    dBeta += dDelta[i]! * (values[i]! - values[valueSize + i]!);
+    dValue[i] = beta * dDelta[i]!;
+  }
+  for (let row = 0, at = 0; row < keySize; row++) {
+    const key = keys[keySize + row]!;
+    let dKey = 0;
+    for (let i = 0; i < valueSize; i++, at++) {
+      const state = before === null ? 0 : before[at]!;
+      // ∂memory is -∂value.
+      const dState = of.state[at]! - key * dValue[i]!;
+      dKey -= alpha * state * dValue[i]!;
+      dAlpha += dState * state;
+      of.state[at] = alpha * dState;
+    }
+    of.keys[keySize + row]! += dKey;
+  }
+  of.values[2 * valueSize] = dAlpha;
+  of.values[2 * valueSize + 1] = dBeta;
 }
 
 /** ∂ of a normalised vector → ∂ of the sums of the convolution, in place. */

@@ -128,8 +128,7 @@ export class DeltaRows {
   }
 
   #remember(kept: KeptToken): void {
-    for (const name of ['delta', 'memory', 'out'] as const)
-      this.#head[name].forEach((numbers, i) => kept[name][i]!.set(numbers));
+    this.#head.ofValues.forEach((numbers, i) => kept.ofValues[i]!.set(numbers));
   }
 
   #taps({ parents, products }: DeltaArrays, token: number): Taps {

@@ -1,3 +1,5 @@
+import { type DeltaKernels, deltaKernels, type DeltaToken } from '@trainyard/native';
+
 /**
  * Gated delta nets (Qwen3.5, arXiv:2412.06464). One linear layer gives q, k, v, z, b and a of a token. q, k and v of
  * the last tokens go through a short convolution and SiLU; q and k are normalised. Each value head has a state S
@@ -103,19 +105,36 @@ export class DeltaHead {
   readonly beta: Float64Array;
   /** Epsilon of the norm of outputs. */
   readonly epsilon: number;
+  /** Loops over states in C, with the bits of those in this file. Null: TypeScript computes. */
+  readonly kernels: DeltaKernels | null;
+  /** q, then k. */
+  readonly keys: Float64Array;
+  /** Arrays of the value heads: v, memory, delta, out. */
+  readonly ofValues: readonly Float64Array[];
+  readonly #token: DeltaToken;
   #head = 0;
 
-  constructor(net: DeltaNet, vectors: DeltaVectors, epsilon: number) {
+  /** @param usesNativeKernels Default true: if there is a build for this machine */
+  constructor(net: DeltaNet, vectors: DeltaVectors, epsilon: number, usesNativeKernels = true) {
     this.net = net;
     this.vectors = vectors;
     this.sizes = deltaSizes(net);
     this.epsilon = epsilon;
     const { keySize, valueSize } = net;
     this.groupSize = net.numValueHeads / net.numKeyHeads;
+    this.kernels = usesNativeKernels ? deltaKernels(valueSize) : null;
+    // Memory that garbage collection does not move.
+    const numbers = (length: number) => new Float64Array(new SharedArrayBuffer(8 * length));
+    this.keys = numbers(2 * keySize);
+    [this.q, this.k] = [this.keys.subarray(0, keySize), this.keys.subarray(keySize)];
+    this.ofValues = Array.from({ length: this.groupSize }, () => numbers(4 * valueSize));
+    const part = (index: number) =>
+      this.ofValues.map((all) => all.subarray(index * valueSize, (index + 1) * valueSize));
+    [this.v, this.memory, this.delta, this.out] = [part(0), part(1), part(2), part(3)];
+    this.#token = numbers(4);
+    this.#token.set([keySize, valueSize]);
     const ofHeads = () => Array.from({ length: this.groupSize }, () => new Float64Array(valueSize));
     this.sums = { q: new Float64Array(keySize), k: new Float64Array(keySize), v: ofHeads() };
-    [this.q, this.k] = [new Float64Array(keySize), new Float64Array(keySize)];
-    [this.v, this.delta, this.memory, this.out] = [ofHeads(), ofHeads(), ofHeads(), ofHeads()];
     [this.alpha, this.beta] = [new Float64Array(this.groupSize), new Float64Array(this.groupSize)];
   }
 
@@ -158,6 +177,10 @@ export class DeltaHead {
    * @param from state before the token [keySize, valueSize]; null: 0 @param to written, may be `from`
    */
   advance(index: number, from: Float32Array | null, to: Float32Array): void {
+    if (this.kernels !== null) {
+      this.kernels.advance(this.tokenOf(index), from, to, this.keys, this.ofValues[index]!);
+      return;
+    }
     const { keySize, valueSize } = this.net;
     const { q, k } = this;
     const [value, memory, delta, out] = [this.v[index]!, this.memory[index]!, this.delta[index]!, this.out[index]!];
@@ -178,6 +201,13 @@ export class DeltaHead {
         out[i]! += query * state;
       }
     }
+  }
+
+  /** Sizes, α and β of the prepared token, for a kernel; valid until the next call. */
+  tokenOf(index: number): DeltaToken {
+    this.#token[2] = this.alpha[index]!;
+    this.#token[3] = this.beta[index]!;
+    return this.#token;
   }
 
   /** Computes norm(o) ∘ silu(z). @param own the token's products @param into [values] of the token, written */
