@@ -6,7 +6,7 @@ import type { GgufFile } from '@trainyard/native';
 export type WeightsMode = 'resident' | 'streamed';
 export type WeightsSetting = WeightsMode | 'auto';
 
-/** Single precision in the engine and in the trainer. */
+/** At most: single precision in the trainer, and in an engine without kernels for a file's types. */
 const RESIDENT_BYTES_PER_PARAMETER = 8;
 /** Part of the machine's memory for resident weights; the rest is for tokens, other processes and other programs. */
 const RESIDENT_PART = 0.5;
