@@ -229,7 +229,7 @@ export class VirtualTime {
 }
 
 function isAtFiles(): boolean {
-  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'FileHandleCloseReq');
+  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'CloseReq');
 }
 
 class VirtualTimer {
