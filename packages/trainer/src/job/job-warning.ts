@@ -17,6 +17,7 @@
  * - `replies_cut_off`: many choices ended at a length limit
  * - `entropy_low`: the policy hardly varies any more
  * - `clip_never_acts`: the clip is wider than sequence-level ratios ever are
+ * - `far_from_sampler`: gradient steps of the job moved the policy far from its rollouts
  * - `far_from_base`: far from the weights that training on rollouts started with
  * - `snapshot_damaged`: a snapshot differed from its digest, and its steps were trained again
  * - `optimizer_fresh`: the optimizer's state of the job's initial step was removed
@@ -43,6 +44,7 @@ export const WARNING_CODES = [
   'replies_cut_off',
   'entropy_low',
   'clip_never_acts',
+  'far_from_sampler',
   'far_from_base',
   'snapshot_damaged',
   'optimizer_fresh',

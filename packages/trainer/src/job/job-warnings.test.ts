@@ -142,6 +142,20 @@ describe('gradient steps', () => {
     expect(warningsOf([{ kl_start: 2.5 }])).toMatchObject([{ code: 'far_from_base', value: 2.5 }]);
   });
 
+  it('warn of gradient steps that move the policy far from its rollouts, not of old rollouts', () => {
+    const steps = (...distances: number[]) =>
+      distances.map((distance) => ({ kl_sampler: distance, num_tokens_with_gradient: 58 }));
+    expect(warningsOf(steps(0, 0.1, 0.25))).toEqual([]);
+    expect(warningsOf(steps(0.8, 0.9, 1))).toEqual([]);
+    expect(warningsOf([{}, {}])).toEqual([]);
+    const [warning, ...others] = warningsOf(steps(0, 0.2, 0.7, 0.95));
+    expect(others).toEqual([]);
+    expect(warning).toMatchObject({ code: 'far_from_sampler', value: 0.7 });
+    expect(warning!.message).toBe(
+      'gradient step 3 trains a policy that is 0.70 nats per token further from its rollouts than the first (`kl_sampler`), more than 0.5; a step has 58 tokens with a gradient',
+    );
+  });
+
   it('warn of tokens that are too likely to have been drawn from the policy', () => {
     const step = { surprisal_excess: -0.3, surprisal_excess_error: 0.02, num_trainable_tokens: 500 };
     expect(warningsOf([step])).toMatchObject([{ code: 'sampling_sharper', value: -0.3 }]);

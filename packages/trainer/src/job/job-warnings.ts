@@ -24,6 +24,11 @@ const LOW_ENTROPY = 0.01;
  */
 const FAR_FROM_BASE = 1;
 /**
+ * Nats per token, of `kl_sampler`: jobs whose rewards rose moved by 0.05 to 0.25, those whose rewards fell by 0.95 to 2.9
+ * (docs/lab/experiments.md).
+ */
+const FAR_FROM_SAMPLER = 0.5;
+/**
  * Nats per token; standard errors; tokens: smaller deviations are chance, or come from selecting the trained
  * tokens.
  */
@@ -225,6 +230,7 @@ export function withStepWarnings(
     if (index === 0) sharperWarnings(metrics).forEach(warn);
     hasClipped ||= (metrics['clip_fraction'] ?? 0) > 0;
     farthestRatio = Math.max(farthestRatio, Math.abs((metrics['ratio_max'] ?? 1) - 1));
+    movementWarnings(steps).forEach(warn);
     if (index === numSteps - 1 && !hasClipped) clipWarnings(config, farthestRatio).forEach(warn);
   };
 }
@@ -250,6 +256,23 @@ function stepWarnings(
         'read some rollouts: gibberish may earn rewards; `kl_penalty_coef` or a lower `learning_rate` limits the distance, an earlier step undoes it',
     });
   return warnings;
+}
+
+/** Rollouts of an older step are far away from the start on. @param steps so far */
+function movementWarnings(steps: readonly Readonly<Record<string, number>>[]): JobWarning[] {
+  const [first, last] = [steps[0]!, steps.at(-1)!].map((metrics) => metrics['kl_sampler'] ?? 0) as [number, number];
+  const moved = last - first;
+  if (!(moved > FAR_FROM_SAMPLER)) return [];
+  const numTokens = steps.reduce((sum, metrics) => sum + (metrics['num_tokens_with_gradient'] ?? 0), 0) / steps.length;
+  return [
+    {
+      code: 'far_from_sampler',
+      message: `gradient step ${steps.length} trains a policy that is ${moved.toFixed(2)} nats per token further from its rollouts than the first (\`kl_sampler\`), more than ${FAR_FROM_SAMPLER}; a step has ${Math.round(numTokens)} tokens with a gradient`,
+      value: moved,
+      suggestion:
+        'set a lower `learning_rate`, also in place of `auto`; or train more tokens in each gradient step, by more rollouts or by groups with unequal rewards',
+    },
+  ];
 }
 
 function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[] {
