@@ -12,6 +12,7 @@ import {
   contextLimit,
   numRotated,
   ropeTables,
+  sharedFloats,
   UnsupportedModelError,
 } from '@trainyard/transformer';
 import type { Architecture, LayerKind, RopeTables } from '@trainyard/transformer';
@@ -548,9 +549,6 @@ export class PagedDecoder {
     return layerKind(this.#architecture, layer) === 'windowed' ? this.#architecture.window!.tokens : null;
   }
 }
-
-/** Memory that kernels in C write from any thread. */
-const sharedFloats = (length: number): Float32Array => new Float32Array(new SharedArrayBuffer(4 * length));
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array<SharedArrayBuffer> =>
   new Uint8Array(buffer as SharedArrayBuffer, byteOffset, byteLength);

@@ -1,5 +1,5 @@
 import type { DeltaToken } from '@trainyard/native';
-import type { DeltaHead, DeltaNet } from '@trainyard/transformer';
+import { type DeltaHead, type DeltaNet, sharedDoubles, sharedFloats } from '@trainyard/transformer';
 
 /** Numbers of a token that its gradient needs, of all value heads of a key head. */
 export interface KeptToken {
@@ -23,28 +23,25 @@ export interface HeadGradient {
 export function newKeptToken(net: DeltaNet): KeptToken {
   const groupSize = net.numValueHeads / net.numKeyHeads;
   return {
-    state: new Float32Array(new SharedArrayBuffer(4 * groupSize * net.keySize * net.valueSize)),
-    ofValues: Array.from({ length: groupSize }, () => numbers(4 * net.valueSize)),
+    state: sharedFloats(groupSize * net.keySize * net.valueSize),
+    ofValues: Array.from({ length: groupSize }, () => sharedDoubles(4 * net.valueSize)),
   };
 }
 
 export function newHeadGradient({ numKeyHeads, numValueHeads, keySize, valueSize }: DeltaNet): HeadGradient {
-  const keys = numbers(2 * keySize);
-  const ofValues = Array.from({ length: numValueHeads / numKeyHeads }, () => numbers(2 * valueSize + 2));
+  const keys = sharedDoubles(2 * keySize);
+  const ofValues = Array.from({ length: numValueHeads / numKeyHeads }, () => sharedDoubles(2 * valueSize + 2));
   return {
     sums: {
       q: keys.subarray(0, keySize),
       k: keys.subarray(keySize),
       v: ofValues.map((own) => own.subarray(0, valueSize)),
     },
-    out: numbers(valueSize),
+    out: sharedDoubles(valueSize),
     keys,
     ofValues,
   };
 }
-
-/** Memory that garbage collection does not move: kernels in C read it. */
-const numbers = (length: number) => new Float64Array(new SharedArrayBuffer(8 * length));
 
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 /** Derivative of x · sigmoid(x). */

@@ -21,7 +21,7 @@ test.runIf(kernelInstructionSets().length > 0).each(NETS)(
     const net = { ...sizes, layers: [0] };
     const { channels, width, values } = deltaSizes(net);
     const random = randomSource(net.keySize);
-    const numbers = (length: number, scale = 1) => Float32Array.from({ length }, () => scale * random());
+    const numbers = (length: number) => Float32Array.from({ length }, random);
     const vectors = {
       convolution: numbers(net.convolutionSize * channels),
       decay: numbers(net.numValueHeads).map((value) => -Math.abs(value)),

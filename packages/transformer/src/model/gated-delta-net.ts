@@ -1,4 +1,5 @@
 import { type DeltaKernels, deltaKernels, type DeltaToken } from '@trainyard/native';
+import { sharedDoubles } from './workspace.ts';
 
 /**
  * Gated delta nets (Qwen3.5, arXiv:2412.06464). One linear layer gives q, k, v, z, b and a of a token. q, k and v of
@@ -123,15 +124,14 @@ export class DeltaHead {
     const { keySize, valueSize } = net;
     this.groupSize = net.numValueHeads / net.numKeyHeads;
     this.kernels = usesNativeKernels ? deltaKernels(valueSize) : null;
-    // Memory that garbage collection does not move.
-    const numbers = (length: number) => new Float64Array(new SharedArrayBuffer(8 * length));
-    this.keys = numbers(2 * keySize);
+    // Memory that garbage collection does not move: kernels in C read it.
+    this.keys = sharedDoubles(2 * keySize);
     [this.q, this.k] = [this.keys.subarray(0, keySize), this.keys.subarray(keySize)];
-    this.ofValues = Array.from({ length: this.groupSize }, () => numbers(4 * valueSize));
+    this.ofValues = Array.from({ length: this.groupSize }, () => sharedDoubles(4 * valueSize));
     const part = (index: number) =>
       this.ofValues.map((all) => all.subarray(index * valueSize, (index + 1) * valueSize));
     [this.v, this.memory, this.delta, this.out] = [part(0), part(1), part(2), part(3)];
-    this.#token = numbers(4);
+    this.#token = sharedDoubles(4);
     this.#token.set([keySize, valueSize]);
     const ofHeads = () => Array.from({ length: this.groupSize }, () => new Float64Array(valueSize));
     this.sums = { q: new Float64Array(keySize), k: new Float64Array(keySize), v: ofHeads() };
