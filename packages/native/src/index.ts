@@ -13,6 +13,7 @@ export { LlamaAdapter } from './llama/llama-adapter.ts';
 export { quantizeModel } from './llama/quantize.ts';
 export type { QuantizationType } from './llama/quantize.ts';
 export { GgufFile } from './gguf/gguf-file.ts';
+export { TENSOR_TYPES_BY_NAME } from './gguf/tensor-types.ts';
 export { partOfTensor, readValues, type StoredValues, type TensorPlace } from './gguf/tensor-place.ts';
 export { shown } from './gguf/shown.ts';
 export type { GgufTensorInfo, GgufValue } from './gguf/parse-header.ts';

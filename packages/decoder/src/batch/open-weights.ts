@@ -1,6 +1,7 @@
 import type { Bf16Library, GgufFile } from '@trainyard/native';
-import { type Architecture, routingParameters, type WeightsMode } from '@trainyard/transformer';
+import { type Architecture, parameterCount, routingParameters, type WeightsMode } from '@trainyard/transformer';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import { EMBEDDING, headTensor } from '../graphs/decoder-parts.ts';
 import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { PackedMatrices } from '../packed/packed-matrices.ts';
 import { PackedWeights } from '../packed/packed-weights.ts';
@@ -32,13 +33,11 @@ export function openWeights(
 ): { readonly weights: DecoderWeights; readonly keepsFile: boolean } {
   if (bf16 !== null) return { weights: new Bf16Matrices(file, architecture, bf16, numThreads), keepsFile: false };
   const keepsFile = mode === 'streamed';
-  if (usesNativeKernels && PackedMatrices.bytesOf(file, architecture, mode) > 0)
-    return { weights: new PackedMatrices(file, architecture, mode), keepsFile };
+  const packed = usesNativeKernels ? PackedMatrices.open(file, architecture, mode) : null;
+  if (packed !== null) return { weights: packed, keepsFile };
   if (keepsFile) return { weights: new StreamedMatrices(file, architecture), keepsFile };
   return { weights: new DecoderGraphs(file, architecture, numThreads), keepsFile };
 }
-
-const EMBEDDING = 'token_embd.weight';
 
 /**
  * Memory of the weights of a decoder, bytes, with the packed ones for few rows if the graphs compute many. Routers and
@@ -50,20 +49,14 @@ export function weightBytes(
   { matrices, mode }: { readonly matrices: 'f32' | 'bf16'; readonly mode: WeightsMode },
 ): number {
   const { tensors } = file;
-  const isTied = !tensors.has('output.weight');
   const embedding = tensors.get(EMBEDDING)?.sizeBytes ?? 0;
-  const valuesOf = (isCounted: (name: string) => boolean): number =>
-    tensors
-      .values()
-      .filter(({ name }) => isCounted(name))
-      .reduce((sum, { dims }) => sum + dims.reduce((product, dim) => product * dim, 1), 0);
   // The graphs expand the embedding only if it is also the head.
-  const expanded = valuesOf((name) => isTied || name !== EMBEDDING);
+  const expanded = parameterCount(file, (name) => name !== EMBEDDING || headTensor(file) === EMBEDDING);
   if (matrices === 'bf16') return embedding + 2 * expanded;
   const packed = PackedMatrices.bytesOf(file, architecture, mode);
   if (mode === 'streamed')
     return (packed || PackedWeights.bytesOf(file, architecture, WASM_LIMITS)) + 4 * routingParameters(architecture);
   if (packed === 0) return embedding + 4 * expanded + PackedWeights.bytesOf(file, architecture, WASM_LIMITS);
   const isPacked = PackedWeights.tensorNames(file, architecture);
-  return packed + embedding + 4 * valuesOf((name) => name !== EMBEDDING && !isPacked.has(name));
+  return packed + embedding + 4 * parameterCount(file, (name) => name !== EMBEDDING && !isPacked.has(name));
 }

@@ -16,7 +16,11 @@ import { vector, type Feeds } from './constant-graph.ts';
 
 type TensorFile = Pick<GgufFile, 'tensors' | 'readF32' | 'readStored'>;
 
-const EMBEDDING = 'token_embd.weight';
+export const EMBEDDING = 'token_embd.weight';
+
+/** Tensor of the head [V, H]; the embedding if the model has no separate one. */
+export const headTensor = ({ tensors }: Pick<GgufFile, 'tensors'>): string =>
+  tensors.has('output.weight') ? 'output.weight' : EMBEDDING;
 
 /** A decoder without its matrices, except those of experts, of which each token uses some. */
 export class DecoderParts {
@@ -50,9 +54,9 @@ export class DecoderParts {
     this.between = new BetweenProducts(architecture);
   }
 
-  /** Matrix of the head [V, H]; the embedding if the model has no separate one. */
+  /** Matrix of the head [V, H]. */
   readHead(file: TensorFile): Float32Array {
-    return file.readF32(file.tensors.has('output.weight') ? 'output.weight' : EMBEDDING);
+    return file.readF32(headTensor(file));
   }
 
   /** Normalises x → h for a block's attention; after the last block h does not change. */

@@ -1,18 +1,21 @@
-import { packRowsInC } from '@trainyard/native';
+import { packRowsInC, TENSOR_TYPES_BY_NAME } from '@trainyard/native';
 import { groupValues, STORED_BLOCKS, type StoredPart } from './stored-blocks.ts';
-import { BLOCK_VALUES, GROUP_BLOCK_BYTES, GROUP_ROWS, type WeightFormat } from './weight-formats.ts';
+import {
+  BLOCK_VALUES,
+  GROUP_BLOCK_BYTES,
+  GROUP_ROWS,
+  PLAIN_FORMATS,
+  type PlainFormat,
+  type WeightFormat,
+} from './weight-formats.ts';
 
-/** Types of single values, which keep their form, with their numbers in ggml. */
-const PLAIN_TYPES = { f32: 0, f16: 1, bf16: 30 } as const;
-type PlainType = keyof typeof PLAIN_TYPES;
-
-const isPlain = (type: string): type is PlainType => Object.hasOwn(PLAIN_TYPES, type);
+const isPlain = (type: string): type is PlainFormat => (PLAIN_FORMATS as readonly string[]).includes(type);
 
 /** Null if the kernels have no format for the type. */
 export const formatOf = (type: string): WeightFormat | null =>
   isPlain(type) ? type : (STORED_BLOCKS[type]?.format ?? null);
 
-/** Values of a row that have a format: rows of a type have whole blocks. */
+/** Bytes of packed rows; the last group is filled. */
 export const packedBytes = (format: WeightFormat, numRows: number, numColumns: number): number =>
   Math.ceil(numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * GROUP_BLOCK_BYTES[format];
 
@@ -29,8 +32,8 @@ export interface RowOrder {
  * @param into {@link packedBytes} bytes, at a multiple of 4
  */
 export function packRows(type: string, raw: Uint8Array, rows: RowOrder, into: Uint8Array): void {
-  const typeId = isPlain(type) ? PLAIN_TYPES[type] : STORED_BLOCKS[type]!.typeId;
-  if (!packRowsInC(typeId, raw, inGroups(rows), into)) packRowsInJavaScript(type, raw, rows, into);
+  if (!packRowsInC(TENSOR_TYPES_BY_NAME.get(type)!.id, raw, inGroups(rows), into))
+    packRowsInJavaScript(type, raw, rows, into);
 }
 
 /** The same in JavaScript. */
@@ -46,7 +49,7 @@ function inGroups({ numColumns, order }: RowOrder): RowOrder {
   return { numColumns, order: Uint32Array.from({ length: numRows }, (_, i) => order[i] ?? order.at(-1)!) };
 }
 
-function packPlain(type: PlainType, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {
+function packPlain(type: PlainFormat, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {
   const [from, to] = [valuesOf(type, raw), valuesOf(type, into)];
   for (const [place, row] of order.entries()) {
     const first = row * numColumns;
@@ -55,15 +58,16 @@ function packPlain(type: PlainType, raw: Uint8Array, { numColumns, order }: RowO
   }
 }
 
-const valuesOf = (type: PlainType, { buffer, byteOffset, length }: Uint8Array): Uint16Array | Uint32Array =>
+const valuesOf = (type: PlainFormat, { buffer, byteOffset, length }: Uint8Array): Uint16Array | Uint32Array =>
   type === 'f32' ? new Uint32Array(buffer, byteOffset, length / 4) : new Uint16Array(buffer, byteOffset, length / 2);
 
 function packBlocks(type: string, raw: Uint8Array, { numColumns, order }: RowOrder, into: Uint8Array): void {
-  const { format, blockValues, blockBytes, read } = STORED_BLOCKS[type]!;
+  const { format, read } = STORED_BLOCKS[type]!;
+  const { blockLength, blockBytes } = TENSOR_TYPES_BY_NAME.get(type)!;
   const floats = new Float32Array(into.buffer, into.byteOffset, into.byteLength / 4);
   const words = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
-  const rowBytes = (numColumns / blockValues) * blockBytes;
-  const partsPerBlock = blockValues / BLOCK_VALUES;
+  const rowBytes = (numColumns / blockLength) * blockBytes;
+  const partsPerBlock = blockLength / BLOCK_VALUES;
   const group = groupValues();
   const from: StoredPart = { raw, at: 0, part: 0 };
   const hasOthers = format !== 'scaled8';

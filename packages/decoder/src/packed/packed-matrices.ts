@@ -4,10 +4,10 @@ import { DecoderParts } from '../graphs/decoder-parts.ts';
 import type { PackedMatrix } from './packed-matrix.ts';
 import { PackedWeights } from './packed-weights.ts';
 import { productInstructions } from './same-product-bits.ts';
-import { NATIVE_LIMITS } from './weight-formats.ts';
+import { NATIVE_LIMITS, PLAIN_FORMATS } from './weight-formats.ts';
 
 /** Formats that take about as much memory as the file: streamed weights are packed as well. */
-const SMALL_FORMATS = NATIVE_LIMITS.formats.filter((format) => !['bf16', 'f16', 'f32'].includes(format));
+const SMALL_FORMATS = NATIVE_LIMITS.formats.filter((format) => !(PLAIN_FORMATS as readonly string[]).includes(format));
 
 /** A model whose products all are computed by kernels in C, from its weights as the file has them. */
 export class PackedMatrices {
@@ -18,12 +18,17 @@ export class PackedMatrices {
   readonly #file: GgufFile | null;
 
   /**
-   * @param file read, and in mode `streamed` closed with this object
-   * @throws {Error} if {@link PackedMatrices.bytesOf} is 0
+   * @param file read, and in mode `streamed` closed with the matrices
+   * @returns null if {@link PackedMatrices.bytesOf} is 0
    */
-  constructor(file: GgufFile, architecture: Architecture, mode: WeightsMode) {
+  static open(file: GgufFile, architecture: Architecture, mode: WeightsMode): PackedMatrices | null {
+    const sizeBytes = PackedMatrices.bytesOf(file, architecture, mode);
+    return sizeBytes === 0 ? null : new PackedMatrices(file, architecture, mode, sizeBytes);
+  }
+
+  private constructor(file: GgufFile, architecture: Architecture, mode: WeightsMode, allBytes: number) {
     this.instructions = productInstructions()!;
-    const memory = new SharedArrayBuffer(PackedMatrices.bytesOf(file, architecture, mode));
+    const memory = new SharedArrayBuffer(allBytes);
     let end = 0;
     const take = (sizeBytes: number): Uint8Array<SharedArrayBuffer> => {
       const start = end;

@@ -10,6 +10,7 @@ import {
   toHalves,
 } from '@trainyard/transformer';
 import type { Architecture, ByProjection, LinearName } from '@trainyard/transformer';
+import { headTensor } from '../graphs/decoder-parts.ts';
 import { formatOf, packedBytes, packRows } from './pack-rows.ts';
 import type { PackedMatrix, PackedPart } from './packed-matrix.ts';
 import { BLOCK_VALUES, GROUP_ROWS, type KernelLimits, type WeightFormat } from './weight-formats.ts';
@@ -127,8 +128,7 @@ function sourcesOf(file: TensorTable, architecture: Architecture): MatrixSources
         return { tensor, numRows, rowAt: (place) => firstRow + order(place) };
       }),
     }));
-  const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';
-  const head: Source = { tensor, numRows: vocabSize, rowAt: (place) => place };
+  const head: Source = { tensor: headTensor(file), numRows: vocabSize, rowAt: (place) => place };
   return [
     ...Array.from({ length: numLayers }, (_, layer) => ofLayer(layer)).flat(),
     { sources: [head], columns: hiddenSize },

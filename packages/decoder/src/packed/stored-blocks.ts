@@ -1,4 +1,4 @@
-import { BLOCK_VALUES, GROUP_ROWS, type WeightFormat } from './weight-formats.ts';
+import { BLOCK_VALUES, GROUP_ROWS, type PlainFormat, type WeightFormat } from './weight-formats.ts';
 
 /** 32 values of each of eight rows, as whole numbers and the numbers that turn them into weights. */
 export interface GroupValues {
@@ -20,11 +20,7 @@ export interface StoredPart {
 
 /** A quantised type of ggml. */
 export interface StoredBlocks {
-  /** Number in ggml. */
-  readonly typeId: number;
-  readonly format: Exclude<WeightFormat, 'bf16' | 'f16' | 'f32'>;
-  readonly blockValues: number;
-  readonly blockBytes: number;
+  readonly format: Exclude<WeightFormat, PlainFormat>;
   readonly read: (from: StoredPart, row: number, into: GroupValues) => void;
 }
 
@@ -36,10 +32,7 @@ const halfAt = (raw: Uint8Array, at: number): number => HALVES[raw[at]! | (raw[a
 /** Block types of ggml by name, as `dequantize_row_TYPE` of ggml-quants.c expands them. */
 export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
   q4_0: {
-    typeId: 2,
     format: 'affine4',
-    blockValues: 32,
-    blockBytes: 18,
     read({ raw, at }, row, into) {
       const scale = halfAt(raw, at);
       into.scales[row] = scale;
@@ -48,10 +41,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q4_1: {
-    typeId: 3,
     format: 'affine4',
-    blockValues: 32,
-    blockBytes: 20,
     read({ raw, at }, row, into) {
       into.scales[row] = halfAt(raw, at);
       into.others[row] = halfAt(raw, at + 2);
@@ -59,20 +49,14 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q5_0: {
-    typeId: 6,
     format: 'scaled8',
-    blockValues: 32,
-    blockBytes: 22,
     read({ raw, at }, row, into) {
       into.scales[row] = halfAt(raw, at);
       readFives(raw, at + 2, into.values, { row, offset: -16 });
     },
   },
   q5_1: {
-    typeId: 7,
     format: 'affine8',
-    blockValues: 32,
-    blockBytes: 24,
     read({ raw, at }, row, into) {
       into.scales[row] = halfAt(raw, at);
       into.others[row] = halfAt(raw, at + 2);
@@ -80,10 +64,7 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q8_0: {
-    typeId: 8,
     format: 'scaled8',
-    blockValues: 32,
-    blockBytes: 34,
     read({ raw, at }, row, into) {
       into.scales[row] = halfAt(raw, at);
       const to = BLOCK_VALUES * row;
@@ -91,37 +72,24 @@ export const STORED_BLOCKS: Readonly<Record<string, StoredBlocks>> = {
     },
   },
   q4_K: {
-    typeId: 12,
     format: 'affine4',
-    blockValues: 256,
-    blockBytes: 144,
-    read({ raw, at, part }, row, into) {
-      readSuperScale({ raw, at, part }, row, into);
-      const from = at + 16 + 32 * (part >> 1);
-      const shift = 4 * (part & 1);
-      const to = BLOCK_VALUES * row;
-      for (let i = 0; i < BLOCK_VALUES; i++) into.values[to + i] = (raw[from + i]! >> shift) & 15;
+    read(from, row, into) {
+      readSuperScale(from, row, into);
+      readSuperFours(from, 16, into.values, row);
     },
   },
   q5_K: {
-    typeId: 13,
     format: 'affine8',
-    blockValues: 256,
-    blockBytes: 176,
-    read({ raw, at, part }, row, into) {
-      readSuperScale({ raw, at, part }, row, into);
-      const from = at + 48 + 32 * (part >> 1);
-      const shift = 4 * (part & 1);
+    read(from, row, into) {
+      readSuperScale(from, row, into);
+      readSuperFours(from, 48, into.values, row);
+      const { raw, at, part } = from;
       const to = BLOCK_VALUES * row;
-      for (let i = 0; i < BLOCK_VALUES; i++)
-        into.values[to + i] = ((raw[from + i]! >> shift) & 15) | (((raw[at + 16 + i]! >> part) & 1) << 4);
+      for (let i = 0; i < BLOCK_VALUES; i++) into.values[to + i]! |= ((raw[at + 16 + i]! >> part) & 1) << 4;
     },
   },
   q6_K: {
-    typeId: 14,
     format: 'halfScaled8',
-    blockValues: 256,
-    blockBytes: 210,
     read({ raw, at, part }, row, into) {
       const [half, place] = [part >> 2, part & 3];
       const scale = halfAt(raw, at + 208);
@@ -164,11 +132,16 @@ function readFives(
 ): void {
   const to = BLOCK_VALUES * row;
   const fifths = raw[at]! | (raw[at + 1]! << 8) | (raw[at + 2]! << 16) | (raw[at + 3]! << 24);
-  for (let i = 0; i < 16; i++) {
-    const byte = raw[at + 4 + i]!;
-    values[to + i] = ((byte & 15) | (((fifths >>> i) & 1) << 4)) + offset;
-    values[to + 16 + i] = ((byte >> 4) | (((fifths >>> (i + 16)) & 1) << 4)) + offset;
-  }
+  readFours(raw, at + 4, values, row);
+  for (let i = 0; i < BLOCK_VALUES; i++) values[to + i] = (values[to + i]! | (((fifths >>> i) & 1) << 4)) + offset;
+}
+
+/** Four bits of 32 values of a block of 256, which start `after` its start. */
+function readSuperFours({ raw, at, part }: StoredPart, after: number, values: Int8Array, row: number): void {
+  const from = at + after + 32 * (part >> 1);
+  const shift = 4 * (part & 1);
+  const to = BLOCK_VALUES * row;
+  for (let i = 0; i < BLOCK_VALUES; i++) values[to + i] = (raw[from + i]! >> shift) & 15;
 }
 
 /** Scale and offset of 32 values of a block of 256: six bits each, times a scale of the block. */

@@ -25,6 +25,10 @@ export const GROUP_BLOCK_BYTES = {
 export type WeightFormat = keyof typeof GROUP_BLOCK_BYTES;
 export const FORMATS = Object.keys(GROUP_BLOCK_BYTES) as WeightFormat[];
 
+/** Single values in the form of the type of the same name. */
+export const PLAIN_FORMATS = ['bf16', 'f16', 'f32'] as const satisfies readonly WeightFormat[];
+export type PlainFormat = (typeof PLAIN_FORMATS)[number];
+
 /** Formats of the kernels in WebAssembly. */
 export const WASM_FORMATS = ['affine4', 'scaled8'] as const satisfies readonly WeightFormat[];
 export type WasmFormat = (typeof WASM_FORMATS)[number];

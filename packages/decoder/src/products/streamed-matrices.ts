@@ -1,7 +1,7 @@
 import { type GgufFile } from '@trainyard/native';
 import { fileMatrices, plainFileMatrix, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture, ByProjection, FileMatrix } from '@trainyard/transformer';
-import { DecoderParts } from '../graphs/decoder-parts.ts';
+import { DecoderParts, headTensor } from '../graphs/decoder-parts.ts';
 import { ExpandedProducts } from './expanded-products.ts';
 
 /** Matrices that stay in the model file, the embedding too: they take no memory of this process. */
@@ -15,8 +15,7 @@ export class StreamedMatrices {
   constructor(file: GgufFile, architecture: Architecture) {
     this.#file = file;
     this.layers = fileMatrices(file, architecture);
-    const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';
-    this.head = plainFileMatrix(file.place(tensor), architecture.hiddenSize);
+    this.head = plainFileMatrix(file.place(headTensor(file)), architecture.hiddenSize);
     const odd = this.all.find((matrix) => !ExpandedProducts.fits(matrix));
     if (odd !== undefined)
       throw new UnsupportedModelError(

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, w
 import { basename, dirname, join } from 'node:path';
 import { GgufFile, type LlamaModel, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
 import { formatMegabytes } from '@trainyard/protocol/fields';
-import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
+import { copyName, parameterCount, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import { HEAD_GRANULARITY, hasBf16Steps } from '@trainyard/decoder';
 import { requireLoadable } from './require-loadable.ts';
@@ -121,8 +121,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
 /** Checks first: llama.cpp reports a full disk after minutes, as a failed iostream. */
 function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): void {
   const bytesPerWeight = type === 'f32' ? 4 : 2;
-  const copyBytes =
-    bytesPerWeight * [...file.tensors.values()].reduce((sum, { dims }) => sum + dims.reduce((a, b) => a * b, 1), 0);
+  const copyBytes = bytesPerWeight * parameterCount(file);
   const { bavail, bsize } = statfsSync(directory);
   if (bavail * bsize > copyBytes) return;
   throw new NativeError(

@@ -47,17 +47,15 @@ export function trainingFacts(path: string): TrainingFacts {
 const EXPERT_SUFFIXES = EXPERT_MATRICES.map((matrix) => `.${EXPERT_TENSORS[matrix]}`);
 
 function countParameters({ tensors, metadata }: Pick<GgufFile, 'tensors' | 'metadata'>): ParameterCounts {
-  const sizeOf = (name: string): number => (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
   const total = parameterCount({ tensors });
   const setting = (key: string): number =>
     Number(metadata.get(`${String(metadata.get('general.architecture'))}.${key}`));
-  const ofExperts = tensors
-    .keys()
-    .filter((name) => EXPERT_SUFFIXES.some((suffix) => name.endsWith(suffix)))
-    .reduce((sum, name) => sum + sizeOf(name), 0);
+  const ofExperts = parameterCount({ tensors }, (name) => EXPERT_SUFFIXES.some((suffix) => name.endsWith(suffix)));
   const unused =
     ofExperts === 0 ? 0 : Math.round(ofExperts * (1 - setting('expert_used_count') / setting('expert_count')));
   // Without a head of its own a model multiplies by its embedding, else it only looks up rows.
-  const multiplied = tensors.has('output.weight') ? total - sizeOf('token_embd.weight') : total;
+  const multiplied = tensors.has('output.weight')
+    ? parameterCount({ tensors }, (name) => name !== 'token_embd.weight')
+    : total;
   return { total, multiplied: multiplied - (Number.isFinite(unused) ? unused : 0) };
 }

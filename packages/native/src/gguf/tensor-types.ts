@@ -50,3 +50,5 @@ const TYPES: readonly TensorType[] = (
 ).map(([id, name, blockLength, blockBytes]) => ({ id, name, blockLength, blockBytes }));
 
 export const TENSOR_TYPES: ReadonlyMap<number, TensorType> = new Map(TYPES.map((type) => [type.id, type]));
+/** The same by ggml's name. */
+export const TENSOR_TYPES_BY_NAME: ReadonlyMap<string, TensorType> = new Map(TYPES.map((type) => [type.name, type]));

@@ -27,8 +27,15 @@ export function weightsModeOf(
   return RESIDENT_BYTES_PER_PARAMETER * parameterCount(file) <= RESIDENT_PART * memoryBytes ? 'resident' : 'streamed';
 }
 
-export const parameterCount = ({ tensors }: Pick<GgufFile, 'tensors'>): number =>
-  tensors.values().reduce((sum, { dims }) => sum + dims.reduce((product, dim) => product * dim, 1), 0);
+/** @param isCounted by name of a tensor. Default: all */
+export const parameterCount = (
+  { tensors }: Pick<GgufFile, 'tensors'>,
+  isCounted: (name: string) => boolean = () => true,
+): number =>
+  tensors
+    .values()
+    .filter(({ name }) => isCounted(name))
+    .reduce((sum, { dims }) => sum + dims.reduce((product, dim) => product * dim, 1), 0);
 
 /** Memory of the machine, or the limit of this process if it is smaller. */
 export function machineMemory(): number {
