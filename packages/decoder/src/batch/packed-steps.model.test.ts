@@ -11,6 +11,7 @@ import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 import type { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { PagedDecoder } from './paged-decoder.ts';
+import { copiedLogits } from './testing/sequence-runs.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'few-rows-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -22,12 +23,7 @@ function steps(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
   const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);
   const adapters = [null, adapter, null, adapter];
   const found: Float32Array[] = [];
-  const run = (): void => {
-    const { numLogits } = batch;
-    const rows = decoder.run(batch);
-    for (let i = 0; i < numLogits; i++) found.push(rows.row(i).slice());
-    batch.clear();
-  };
+  const run = () => found.push(...copiedLogits(decoder, batch));
   for (const [sequence, own] of adapters.entries()) {
     for (let i = 0; i < 40 + sequence; i++)
       batch.add({ token: (31 * i + sequence) % 4096, position: i, sequence, wantsLogits: i > 37 }, own);

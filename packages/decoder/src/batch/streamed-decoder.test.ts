@@ -10,6 +10,7 @@ import type { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { StreamedMatrices } from '../products/streamed-matrices.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { PagedDecoder } from './paged-decoder.ts';
+import { copiedLogits } from './testing/sequence-runs.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'streamed-decoder-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -26,12 +27,7 @@ function logitsOf(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
   const adapter = decoder.loadAdapter(adapterPath);
   const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);
   const found: Float32Array[] = [];
-  const run = (): void => {
-    const { numLogits } = batch;
-    const rows = decoder.run(batch);
-    for (let i = 0; i < numLogits; i++) found.push(rows.row(i).slice());
-    batch.clear();
-  };
+  const run = () => found.push(...copiedLogits(decoder, batch));
   const lengths = Array.from({ length: SIZES.maxSequences }, () => 0);
   const add = (sequence: number, wantsLogits: boolean) => {
     const position = lengths[sequence]!++;

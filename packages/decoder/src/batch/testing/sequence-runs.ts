@@ -16,6 +16,18 @@ interface Piece {
   readonly keeps?: number;
 }
 
+/** Copies of the logits of a batch, which is empty afterwards. */
+export function copiedLogits<Adapter extends object>(
+  decoder: PagedDecoder,
+  batch: DecoderBatch<Adapter>,
+): Float32Array[] {
+  const { numLogits } = batch;
+  const rows = decoder.run(batch);
+  const copies = Array.from({ length: numLogits }, (_, i) => rows.row(i).slice());
+  batch.clear();
+  return copies;
+}
+
 /** Logits after each wanted token of the pieces, which are one batch. */
 export function compute(decoder: PagedDecoder, ...pieces: readonly Piece[]): Float32Array[][] {
   const batch = new DecoderBatch(decoder.batchTokens);
@@ -28,10 +40,10 @@ export function compute(decoder: PagedDecoder, ...pieces: readonly Piece[]): Flo
         wantsLogits: position >= wantsFrom,
         keepsState: position === keeps,
       });
-  const rows = decoder.run(batch);
+  const rows = copiedLogits(decoder, batch);
   let row = 0;
   return pieces.map(({ from, to, wantsFrom = 0 }) =>
-    Array.from({ length: to - Math.max(from, wantsFrom) }, () => rows.row(row++).slice()),
+    Array.from({ length: to - Math.max(from, wantsFrom) }, () => rows[row++]!),
   );
 }
 
